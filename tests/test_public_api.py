@@ -1,5 +1,6 @@
 """The public API: what `memorybus` exports, that it can be imported, and that asking is cheap."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -31,6 +32,20 @@ def test_a_public_name_is_there(name):
     """Every public name leads to what it names."""
     found = getattr(memorybus, name)
     assert name == "Level" or found.__name__ == name  # a `Literal` has no name of its own
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_explained(name):
+    """What an agent uses has a docstring, and so has each method and property of its own."""
+    thing = getattr(memorybus, name)
+    members = vars(thing) if isinstance(thing, type) else {}
+    own = [
+        member
+        for label, member in members.items()
+        if not label.startswith("_") and (callable(member) or isinstance(member, property))
+    ]
+    assert name == "Level" or inspect.getdoc(thing)
+    assert [member for member in own if not inspect.getdoc(member)] == []
 
 
 def test_another_name_is_an_error():

@@ -81,5 +81,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, imported or not."""
     return sorted({*globals(), *__all__})

@@ -333,7 +333,6 @@ def asks_for_profile(prompt: str) -> bool:
 
 
 def _consists_of(text: str, wanted: frozenset[str], but: frozenset[str] = frozenset()) -> bool:
-    """Return whether a text has a wanted phrase, none of `but`, and no words beside the tables'."""
     if len(text) > _MAX_CHARS:
         return False
     words: list[str] = []

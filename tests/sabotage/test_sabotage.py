@@ -59,8 +59,8 @@ SABOTAGES = (
         (
             Patch(
                 "bus/memorybus/history/history.py",
-                "return _mark_resent(found, self.set_back_upto(partition))",
-                "return found",
+                "return _mark_resent(events, self.set_back_upto(partition))",
+                "return events",
             ),
         ),
         (SET_BACK + "test_what_only_the_archive_has_is_in_doubt",),

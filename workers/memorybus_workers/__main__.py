@@ -87,7 +87,6 @@ def _explain(options: argparse.Namespace, error: MemoryBusError, form: LogForm) 
 
 
 def _printable(text: str) -> str:
-    """Return `text` without what could steer a terminal: it may quote what others wrote."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 

@@ -81,7 +81,6 @@ class _Formatter(logging.Formatter):
         self._colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
         return self._processors.format(record)
 
     @cached_property
@@ -121,7 +120,6 @@ class _Formatter(logging.Formatter):
 
 
 def _add_work(_logger: object, _method: str, fields: EventDict) -> EventDict:
-    """Add the lane and the event that this thread works on."""
     partition, epoch = _LANE.get() or (None, None)
     lane = {"partition": partition, "epoch": epoch}
     return {**fields, **_present(lane), **_event_under_way()}
@@ -150,10 +148,6 @@ def set_up(
     """Send log lines to stderr, as text for people or as JSON lines, with credentials masked.
 
     An uncaught error is logged too, since its traceback may quote what a backend was sent.
-
-    Args:
-        level: the lowest level shown.
-        secrets: values to mask wherever they occur; see `redact.masked`.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter(form, secrets, colours=sys.stderr.isatty()))

@@ -33,8 +33,6 @@ class _Facade(Protocol[_S_co]):
 def _as_async(
     method: Callable[Concatenate[_S_co, _P], _T],
 ) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, _T]]:
-    """Return a method of a bus or a session as an asyncio method of its wrapper."""
-
     @wraps(method)
     async def call(facade: _Facade[_S_co], /, *args: _P.args, **options: _P.kwargs) -> _T:
         return await asyncio.to_thread(method, facade.sync, *args, **options)
@@ -131,9 +129,7 @@ class AsyncMemoryBus:
     close = _as_async(MemoryBus.close)
 
     async def __aenter__(self) -> Self:
-        """Return the bus."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close the bus."""
         await self.close()

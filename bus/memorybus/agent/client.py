@@ -400,7 +400,6 @@ class MemoryBus:
         self._asker.close()
 
     def __enter__(self) -> Self:
-        """Return the bus."""
         return self
 
     def __exit__(
@@ -409,5 +408,4 @@ class MemoryBus:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the bus."""
         self.close()

@@ -23,7 +23,6 @@ class PacedPublisher:
     """Publishes through a bus, and waits whenever too many events are unsent.
 
     Args:
-        bus: the bus to publish to.
         on_wait: called with the number of unsent events while we wait for the log.
     """
 

@@ -40,26 +40,16 @@ class SessionBus(Protocol):
     prompts: PromptRecorder
 
     @property
-    def last_sequence(self) -> int:
-        """See `MemoryBus.last_sequence`."""
-        ...
+    def last_sequence(self) -> int: ...
 
     @property
-    def problem(self) -> str:
-        """See `MemoryBus.problem`."""
-        ...
+    def problem(self) -> str: ...
 
-    def ask(self, ask: Ask) -> None:
-        """See `MemoryBus.ask`."""
-        ...
+    def ask(self, ask: Ask) -> None: ...
 
-    def flush(self, level: Level = "logged", timeout: float = 10.0) -> bool:
-        """See `MemoryBus.flush`."""
-        ...
+    def flush(self, level: Level = "logged", timeout: float = 10.0) -> bool: ...
 
-    def tools(self) -> OfferedTools:
-        """See `MemoryBus.tools`."""
-        ...
+    def tools(self) -> OfferedTools: ...
 
 
 class PublishingSession(Protocol):
@@ -69,6 +59,4 @@ class PublishingSession(Protocol):
     ref: SessionRef
     key: str
 
-    def publish(self, event: AnyEvent, event_id: str = "", at: int | None = None) -> Receipt:
-        """See `Session.publish`."""
-        ...
+    def publish(self, event: AnyEvent, event_id: str = "", at: int | None = None) -> Receipt: ...

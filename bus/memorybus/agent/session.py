@@ -224,7 +224,6 @@ class Session:
         wants_reply: bool,
         at: int | None,
     ) -> list[Receipt]:
-        """Publish one compression, fsynced (G1); return the receipt of each of its events."""
         room = self._bus.settings.event_max_bytes
         standing = self._bus.turns.standing(self.key, clean_messages(messages))
         events = session_events.build_compressions(
@@ -415,7 +414,6 @@ class Session:
         return session
 
     def _move_to(self, ref: SessionRef, warm_from: str = "") -> Session:
-        """Return the session at another place of the lineage."""
         check_id("new_id", ref.id)
         topic = self._topic if warm_from else ""
         prompted = self._prompted and bool(warm_from)

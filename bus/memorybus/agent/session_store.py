@@ -51,11 +51,6 @@ class HostSessions:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file.
-
-        Raises:
-            SpoolError: the file cannot be written.
-        """
         self._path = path
         self._undisturbed = sqlite_guard()
         self._lock = ProcessLock()
@@ -89,11 +84,7 @@ class HostSessions:
         return SessionRef(*row) if row else None
 
     def put(self, scope: Scope, ref: SessionRef) -> None:
-        """Remember a session's place.
-
-        Raises:
-            SpoolError: the disk is full.
-        """
+        """Remember a session's place."""
         row = (recall_slot(scope, ref.id), ref.id, ref.root, ref.parent, ref.epoch)
         self._run(("replace into sessions values (?, ?, ?, ?, ?)", row))
 
@@ -107,11 +98,7 @@ class HostSessions:
         return bytes(row[0]) if row else b""
 
     def keep_turns(self, slot: str, body: bytes, at: int, most: int) -> None:
-        """Store notes about a session's turns; beyond `most` sessions the oldest go (G10).
-
-        Raises:
-            SpoolError: the disk is full.
-        """
+        """Store notes about a session's turns; beyond `most` sessions the oldest go (G10)."""
         self._run(
             ("replace into turns values (?, ?, ?)", (slot, at, body)), (_DELETE_OLD_TURNS, (most,))
         )
@@ -120,11 +107,7 @@ class HostSessions:
         """Return what providers added to a lineage's system prompt; None if that is not stored yet.
 
         Args:
-            root: the root of the lineage.
             now: milliseconds; the time of this use.
-
-        Raises:
-            SpoolError: the file cannot be read or written.
         """
         slot = recall_slot(scope, root)
         [[text]] = self._run(
@@ -137,9 +120,6 @@ class HostSessions:
         """Store what providers add to the system prompt of a lineage, for its life; return it.
 
         If another process was first, its text is kept and returned.
-
-        Raises:
-            SpoolError: see `prompt`.
         """
         slot = recall_slot(scope, root)
         [[kept]] = self._run(
@@ -154,9 +134,6 @@ class HostSessions:
 
         The sessions keep their places in their lineages: later events must not get the ids of
         earlier ones.
-
-        Raises:
-            SpoolError: another process writes, or the disk is full.
         """
         slots = {recall_slot(scope, session) for scope, session in sessions}
         self._run(

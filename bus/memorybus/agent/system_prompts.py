@@ -28,9 +28,7 @@ def session_prompt(
     """Return what providers add to a session's system prompt; see `Session.system_prompt`.
 
     Args:
-        root: the root of its lineage.
         asked_at: returns the monotonic time at which the session asked workers for the prompt.
-        known: text that the agent's prompt contains anyway.
     """
     if not bus.settings.prompt_budget:
         return ""

@@ -45,7 +45,6 @@ def call_tool(
 
 
 def failed_result(why: str, **more: Any) -> dict[str, Any]:
-    """Return the result for a call that failed."""
     return {"ok": False, "error": why, **more}
 
 
@@ -69,7 +68,6 @@ def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """Return a value with cleaned texts, which have no injected recall and can be encoded."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
@@ -120,7 +118,6 @@ def _call_reading_tool(
     arguments: dict[str, Any],
     timeout: float,
 ) -> dict[str, Any]:
-    """Let a recall process run the tool, once the events of this process are applied."""
     until = bus.clock.monotonic() + timeout
     if bus.problem or not bus.flush("logged", timeout / 2):
         # The tool would run without the session's last events, or not at all.

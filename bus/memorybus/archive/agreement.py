@@ -30,9 +30,7 @@ _XRANGE, _XREVRANGE = b"XRANGE", b"XREVRANGE"
 class SealedPlaces(Protocol):
     """The part of `memorybus.archive.archive.Archive` that the comparison needs."""
 
-    def places(self, partition: int, first: str, last: str) -> Iterator[SealedRow]:
-        """Yield the rows from the entry `first` to the entry `last`."""
-        ...
+    def places(self, partition: int, first: str, last: str) -> Iterator[SealedRow]: ...
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -69,10 +67,6 @@ class ArchiveComparer:
         """Compare the log with the archive up to the archive's end.
 
         As a rule the archive ends at the noted place, and one read of one entry is enough.
-
-        Args:
-            noted: the last sealed place as Redis has it; it was compared when it was written.
-            end: where the archive ends.
         """
         holds = self._is_sealed_upto(partition, noted, end)
         if holds and noted == end:

@@ -70,11 +70,7 @@ class Archive:
         """Create the archive without reading or writing anything.
 
         Args:
-            objects: the files below the log's folder.
-            namespace: the namespace of the Redis keys.
             log_id: the field ``log`` of ``{ns}:meta``.
-            clock: tells when segments are sealed, and when tombstones are read again.
-            crash: the crash points of fault tests.
         """
         self.objects = objects
         self._namespace = namespace
@@ -98,7 +94,6 @@ class Archive:
 
         Raises:
             ConfigError: the setting ``archive`` is neither a directory nor a known URL.
-            ArchiveUnavailable: it is an object store, and the extra ``archive`` is missing.
         """
         place = settings.archive or str(settings.data_dir / "archive")
         objects = open_objects(place, f"{settings.namespace}/{log_id}")
@@ -125,7 +120,6 @@ class Archive:
         placeholder (`OMITTED_ENVELOPES`) at its position, so that the numbers stay dense.
 
         Args:
-            count: the most events to return.
             plan: which events are wanted; other rows are not decoded.
         """
         return self._rows(partition).read(after, count, plan)
@@ -146,13 +140,9 @@ class Archive:
         as much as the segments that hold the wanted sessions.
 
         Args:
-            plan: which events are wanted.
             since: the earliest time of an event, milliseconds.
             until: the time before which events are wanted, milliseconds.
             damage: what to do with parts that cannot be read.
-
-        Raises:
-            ArchiveDamaged: a part cannot be read, and `damage` raises that.
         """
         return self._rows(partition).scan(plan, after, (since, until), damage)
 
@@ -184,11 +174,7 @@ class Archive:
         return self._rows(partition).last_before(parse_entry_id(entry))
 
     def end(self, partition: int) -> Place | None:
-        """Return the last sealed place from the newest manifest; None if nothing is sealed.
-
-        Raises:
-            ArchiveDamaged: the manifest is damaged, so nobody knows.
-        """
+        """Return the last sealed place from the newest manifest; None if nothing is sealed."""
         part = self._partition(partition)
         end = part.newest_manifest().end
         part.check_whole()
@@ -237,16 +223,13 @@ class Archive:
         segment holds at most `SEGMENT_BYTES` of envelopes: the next call has to seal the rest.
 
         Args:
-            entries: the entries that follow the last sealed one, in order.
             omit: as for `replace`; content that it rejects is never written.
-            retention_mark: the state on which `omit` bases its decisions.
 
         Returns:
             The new segment, or the last one if all entries were sealed. Its `last` tells how far
             the archive reaches.
 
         Raises:
-            ArchiveTaken: another writer published first.
             ArchiveDamaged: what was written cannot be read back, or the manifest is not whole.
             ValueError: no entries, or not in order.
         """
@@ -262,14 +245,8 @@ class Archive:
         """Write neighbouring segments again as one segment, with a new manifest; for compaction.
 
         Args:
-            segments: neighbours in order, as `segments` returned them; it may be one alone.
             omit: returns why the content of an event is not kept any more, or None to keep it. The
                 row of such an event stays, without its envelope and its owner.
-            retention_mark: the state on which `omit` bases its decisions.
-
-        Raises:
-            ArchiveTaken: another writer published first, or the segments are no longer there.
-            ArchiveDamaged: as for `publish`, or a segment cannot be read.
         """
         return self._writer(partition).replace(segments, omit, retention_mark)
 
@@ -304,7 +281,6 @@ class Archive:
         return done
 
     def tombstones(self) -> list[Tombstone]:
-        """Return the tombstones."""
         return list(tombstones.read_all(self.objects, {}).values())
 
     # -- checking -------------------------------------------------------------------------------

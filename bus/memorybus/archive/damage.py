@@ -15,11 +15,7 @@ class DamageHandler:
         return DamageHandler(self._messages)
 
     def add(self, error: ArchiveError) -> None:
-        """Note the message of an error, unless the list has it already.
-
-        Raises:
-            ArchiveError: the error itself, if there is no list.
-        """
+        """Note the message of an error, unless the list has it already."""
         if self._messages is None:
             raise error
         self.found = True

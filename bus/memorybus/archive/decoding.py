@@ -105,7 +105,6 @@ class RowFilter(msgspec.Struct, frozen=True):
         return found
 
     def _reasons_by_query(self, group: Group, rows: range) -> list[Omission | None]:
-        """Return why the queries leave rows out; each combination of cells is decided once."""
         deciding_columns = self.deciding_columns
         if len(deciding_columns) == 1 and deciding_columns[0] not in ("id", "type", "at"):
             words, numbers = group.word_codes(deciding_columns[0])
@@ -118,7 +117,6 @@ class RowFilter(msgspec.Struct, frozen=True):
         return [known[cells] for cells in all_cells]
 
     def _cells_of(self, group: Group, rows: range) -> Iterator[tuple[str | int, ...]]:
-        """Yield the cells of the deciding columns, row by row."""
         columns_ = [
             self._column(group, name)[rows.start : rows.stop] for name in self.deciding_columns
         ]
@@ -139,7 +137,6 @@ class RowFilter(msgspec.Struct, frozen=True):
         ]
 
     def _reason_for_word(self, needs: Sequence[str], word: str) -> Omission | None:
-        """Return why rows with this cell are left out, if this column alone decides."""
         if word not in self.answers:
             if len(self.answers) >= _MAX_CACHED_ANSWERS:
                 self.answers.clear()
@@ -216,7 +213,6 @@ def has_unreadable(group: Group, rows: range) -> bool:
 def placeholders(
     partition: int, group: Group, rows: range, reasons: Sequence[Omission | None]
 ) -> list[LoggedEvent]:
-    """Return placeholders for some rows, none of which is wanted."""
     left_out = [OMITTED_ENVELOPES[reason or "filtered"] for reason in reasons]
     return list(map(LoggedEvent, _places(partition, group, rows), left_out))
 
@@ -245,10 +241,8 @@ def _event(
 
 
 def first_row_after(group: Group, after: EntryMoment) -> int:
-    """Return the first row of a group that comes after a moment."""
     return bisect_right(group.entries, after, key=parse_entry_id)
 
 
 def last_row_before(group: Group, before: EntryMoment) -> int:
-    """Return the last row of a group before a moment, -1 if there is none."""
     return bisect_left(group.entries, before, key=parse_entry_id) - 1

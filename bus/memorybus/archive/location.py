@@ -25,13 +25,7 @@ ARCHIVER = "@archive"
 
 
 def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Archive | None":
-    """Return the archive of the log in `redis`; None if the log was not created yet.
-
-    Raises:
-        ArchiveUnavailable: the archive is on another host.
-        LogUnavailable: Redis does not answer.
-        ForeignKey: another program wrote the key that holds the log's id.
-    """
+    """Return the archive of the log in `redis`; None if the log was not created yet."""
     from memorybus.archive.archive import Archive
 
     keys = Keys(settings.namespace)
@@ -44,11 +38,7 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
 
 
 def views_of(settings: Settings) -> dict[int, PartitionView]:
-    """Return the partitions as Redis has them now, without those whose key is not ours.
-
-    Raises:
-        LogUnavailable: Redis does not answer.
-    """
+    """Return the partitions as Redis has them now, without those whose key is not ours."""
     redis = connect_redis(settings)
     try:
         return {
@@ -64,13 +54,9 @@ class HasEnd(Protocol):
     """An archive of which only the end matters."""
 
     @property
-    def where(self) -> str:
-        """Where the archive is."""
-        ...
+    def where(self) -> str: ...
 
-    def end(self, partition: int) -> Place | None:
-        """Return the last place that is sealed."""
-        ...
+    def end(self, partition: int) -> Place | None: ...
 
 
 def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
@@ -78,11 +64,6 @@ def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
 
     Args:
         archive: the log's archive; None if the log does not exist yet, and so has none.
-        sealed: the number of the last sealed event; read it from Redis before reading the archive.
-
-    Raises:
-        ArchiveUnavailable: the archive ends before that number.
-        ArchiveDamaged: its manifest is not whole.
     """
     end = archive.end(partition) if archive else None
     archived = end.n if end else 0

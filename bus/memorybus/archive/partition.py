@@ -33,7 +33,6 @@ _PREFIX, _SUFFIX = "manifest-", ".jsonl"
 
 
 def manifest_name(folder: str, version: int) -> str:
-    """Return the name of a manifest."""
     return f"{folder}/{_PREFIX}{version:012d}{_SUFFIX}"
 
 
@@ -64,13 +63,6 @@ class SealedPartition:
     """Reads one partition. Belongs to one thread."""
 
     def __init__(self, of: LogPartition, shared: SharedKnowledge, aside: ReadAheadThread) -> None:
-        """Create the reader; its first method reads the manifest.
-
-        Args:
-            of: the partition to read.
-            shared: see `SharedKnowledge`.
-            aside: the thread that reads ahead; the partitions of one reader share it.
-        """
         self.of = of
         self.folder = lane_name(of.partition)
         self.shared = shared
@@ -171,7 +163,6 @@ class SealedPartition:
         return f"{self.objects.where}/{self.folder}/{segment.file}"
 
     def close(self) -> None:
-        """Close the open files."""
         self._finish_read_ahead()
         for reader in (self._open, self._following):
             if reader is not None:
@@ -233,7 +224,6 @@ class SealedPartition:
 
         Args:
             segment: the segment that cannot be read.
-            place: how far it was read; the replacement holds the rows after it.
         """
         self.reopen()
         again = self.known_segment_after(place)
@@ -246,11 +236,7 @@ class SealedPartition:
     # -- where a place is -----------------------------------------------------------------------
 
     def segment_after(self, place: EntryMoment) -> Segment | None:
-        """Return the segment with the first row after a moment; None if nothing follows.
-
-        Raises:
-            ArchiveDamaged: the manifest is damaged before the line of that segment.
-        """
+        """Return the segment with the first row after a moment; None if nothing follows."""
         if not self._lasts or place >= self._lasts[-1]:
             self.newest_manifest()
         index = bisect_right(self._lasts, place)
@@ -265,11 +251,7 @@ class SealedPartition:
         return self._manifest.segments[index] if index < len(self._lasts) else None
 
     def segment_before(self, place: EntryMoment) -> Segment | None:
-        """Return the segment with the last row before a moment; None if there is none.
-
-        Raises:
-            ArchiveDamaged: the manifest is damaged before the line of that segment.
-        """
+        """Return the segment with the last row before a moment; None if there is none."""
         segment = last_segment_before(self.newest_manifest().segments, place)
         ms, sequence = parse_entry_id(segment.last.entry) if segment else (0, 0)
         if place > (ms, sequence + 1):  # a lost segment may lie between
@@ -277,11 +259,7 @@ class SealedPartition:
         return segment
 
     def check_whole(self) -> None:
-        """Make sure that the known manifest is as it was written.
-
-        Raises:
-            ArchiveDamaged: it is not.
-        """
+        """Make sure that the known manifest is as it was written."""
         if self._manifest.damage is not None:
             raise ArchiveDamaged(
                 f"{self.objects.where}: the manifest is damaged: {self._manifest.damage}. Nothing "

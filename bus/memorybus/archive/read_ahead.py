@@ -32,15 +32,10 @@ class PendingGroup:
             self._done.set()
 
     def wait(self) -> None:
-        """Wait until the group is read and its file is free again."""
         self._done.wait()
 
     def result(self) -> Group:
-        """Wait for the group and return it.
-
-        Raises:
-            ArchiveDamaged: the group cannot be read.
-        """
+        """Wait for the group and return it."""
         self._done.wait()
         if self._group is None:
             raise self._error or RuntimeError(f"group {self.key} was not read")

@@ -63,7 +63,6 @@ class SealedRows:
     # -- a page ---------------------------------------------------------------------------------
 
     def read(self, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
-        """See `Archive.read`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
         collected: list[LoggedEvent] = []
         place = parse_entry_id(after)
@@ -113,7 +112,6 @@ class SealedRows:
     def _find_row_after(
         self, segment: Segment, place: EntryMoment, names: tuple[str, ...]
     ) -> tuple[int, int, Group]:
-        """Return the first row after a place: the group's number, the row's number, the group."""
         index = self._part.group_after(segment, place)
         group = self._part.group(segment, index, names)
         row = first_row_after(group, place)
@@ -144,10 +142,7 @@ class SealedRows:
         """Return the events of some rows; the content is only read if one of them is wanted.
 
         Args:
-            index: the number of the group in it.
-            rows: the rows of the group.
             reasons: for each row why it is left out; None if it is wanted.
-            group: the group, read with any columns.
         """
         if None not in reasons and not has_unreadable(group, rows):
             return placeholders(self._partition, group, rows, reasons)
@@ -159,7 +154,6 @@ class SealedRows:
     def scan(
         self, plan: Plan, after: str, times: Times, damage: DamageHandler
     ) -> Iterator[LoggedEvent]:
-        """See `Archive.scan`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
 
         def pages(
@@ -173,7 +167,6 @@ class SealedRows:
             yield from events
 
     def ids(self) -> Iterator[Sequence[str]]:
-        """Yield the event ids of all rows, a group at a time, also of rows without content."""
         for rows in self._walk(parse_entry_id(START), self._places, RAISE_DAMAGE):
             yield [row.id for row in rows]
 
@@ -223,7 +216,6 @@ class SealedRows:
     def _wanted_pages(
         self, segment: Segment, place: EntryMoment, wanted: RowFilter, times: Times
     ) -> Iterator[tuple[EntryMoment, list[LoggedEvent]]]:
-        """Yield a segment's wanted rows after a place in pages, each with its last row's place."""
         if _may_skip(segment, wanted) or _is_outside(segment, times):
             return
         timed = ("at",) if times != (None, None) else ()
@@ -247,7 +239,6 @@ class SealedRows:
     def _wanted_events(
         self, segment: Segment, index: int, rows: range, why: Reasons
     ) -> list[LoggedEvent]:
-        """Return the wanted rows of a page, without those whose content was not kept."""
         content = self._part.group(segment, index, CONTENT_COLUMNS)
         if not any(why):
             events = events_of(self._partition, content, rows, why, self._decoder)
@@ -260,7 +251,6 @@ class SealedRows:
     def _places(
         self, segment: Segment, place: EntryMoment
     ) -> Iterator[tuple[EntryMoment, Sequence[SealedRow]]]:
-        """Yield the places of a segment's rows after a place, a group at a time."""
         reader = self._part.open_segment(segment)
         for index in range(reader.group_after(place), reader.groups):
             with self._part.naming_file(segment):
@@ -276,7 +266,6 @@ class SealedRows:
     def read_backward(
         self, before: str, plan: Plan, damage: DamageHandler
     ) -> Iterator[LoggedEvent]:
-        """See `Archive.read_backward`."""
         wanted = RowFilter(plan, self._part.shared.forgotten_queries())
         place = parse_entry_id(before)
         segments = self._part.newest_manifest().segments
@@ -329,7 +318,6 @@ class SealedRows:
 
 
 def _pages(rows: range, reasons: Reasons) -> Iterator[tuple[range, Reasons]]:
-    """Yield rows and their reasons in pages of `_PAGE`, which are decoded at once."""
     for start in range(0, len(rows), _PAGE):
         yield rows[start : start + _PAGE], reasons[start : start + _PAGE]
 
@@ -345,7 +333,6 @@ def _may_skip(segment: Segment, wanted: RowFilter) -> bool:
 
 
 def _lacks_types(segment: Segment, types: Sequence[str]) -> bool:
-    """Return whether the manifest tells that a segment has none of some types."""
     if not types or UnknownEvent.__name__ in types or not segment.types:
         return False  # the manifest does not tell which types this release does not know
     return segment.types.keys().isdisjoint(types)

@@ -89,19 +89,15 @@ class SealReports:
         self._key = keys.archive
 
     def now_ms(self) -> int:
-        """Return the server's wall time in milliseconds."""
         return read_server_ms(self._redis)
 
     def write_report(self, worker: str, report: ArchiverReport) -> None:
-        """Write a worker's report."""
         self._note(worker, report)
 
     def write_part(self, partition: int, part: ArchivedPart) -> None:
-        """Write what the archive has of a partition."""
         self._note(lane_name(partition), part)
 
     def remove_worker(self, worker: str) -> None:
-        """Delete the report of a worker that ends."""
         self._redis.hdel(self._key, worker)
 
     def retention_since(self, ages: Mapping[str, float], now_ms: int) -> int:
@@ -118,7 +114,6 @@ class SealReports:
 
         Args:
             now_ms: the server's wall time in milliseconds.
-            partitions: how many partitions the log has.
         """
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         names = {lane_name(partition).encode(): partition for partition in range(partitions)}

@@ -31,7 +31,6 @@ def read_all(objects: Objects, tombstones: dict[str, Tombstone]) -> dict[str, To
         tombstones: what was read before: a tombstone never changes.
 
     Raises:
-        ArchiveUnavailable: the store does not answer.
         ArchiveDamaged: a tombstone cannot be read; until it is restored, no event may be read.
     """
     names = [file.name for file in objects.list(FOLDER) if file.name.endswith(".json")]
@@ -53,7 +52,6 @@ def write(objects: Objects, tombstone: Tombstone) -> bool:
     """Write a tombstone; False if there is another of its id.
 
     Raises:
-        ArchiveUnavailable: the store does not answer.
         ValueError: it would hide everything.
     """
     if tombstone.query == EVERYTHING:

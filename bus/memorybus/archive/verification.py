@@ -53,7 +53,6 @@ def report_missing_manifest(
     """Return a report if Redis knows of sealed events that no manifest names; else None. Pure.
 
     Args:
-        view: the partition in Redis, read before the archive.
         archived: the number up to which the archive has the partition; 0 for nothing.
     """
     if view.sealed <= archived:

@@ -52,7 +52,6 @@ class PartitionWriter:
     def publish(
         self, entries: Iterable[RawEntry], omit: Omit | None, retention_mark: RetentionMark
     ) -> Segment:
-        """See `Archive.publish`."""
         manifest = self._whole_manifest()
         fresh = segment_rows(self._part.of.partition, _unsealed(manifest, entries), self._decoder)
         lines = [self._omit_content(line, omit) for line in fresh]
@@ -67,7 +66,6 @@ class PartitionWriter:
     def replace(
         self, segments: Sequence[Segment], omit: Omit | None, retention_mark: RetentionMark
     ) -> Segment:
-        """See `Archive.replace`."""
         manifest = self._whole_manifest()
         sums = [segment.sha256 for segment in manifest.segments]
         gone = [segment.sha256 for segment in segments]
@@ -81,7 +79,6 @@ class PartitionWriter:
         return self._write_segment(manifest, rest[0], rows, rest[1], retention_mark)
 
     def clean(self, damaged: Collection[str]) -> int:
-        """See `Archive.clean`."""
         before = round(self._clock.now_ms() - CLEAN_AGE * 1000)
         swept = self._delete_leftovers(before)
         recent = self._drop_old_manifests()
@@ -163,8 +160,6 @@ class PartitionWriter:
     def copy(
         self, segment: Segment, lines: Iterable[SegmentRow], query: Query, hidden: Sequence[Query]
     ) -> Segment:
-        """See `Archive.copy`."""
-
         def omit(row: EventRow, _: int) -> Omission | None:
             if any(query.wants(row) for query in hidden):
                 return "forgotten"
@@ -176,11 +171,6 @@ class PartitionWriter:
         return self._write_segment(manifest, manifest.segments, rows, retention_mark=retention_mark)
 
     def rows(self, segment: Segment) -> Iterator[SegmentRow]:
-        """Yield a segment's rows.
-
-        Raises:
-            SegmentDamaged: they cannot be read.
-        """
         try:
             yield from rows_of(self._part.open_segment(segment))
         except ArchiveDamaged as error:
@@ -211,11 +201,7 @@ def _event_row(line: SegmentRow) -> EventRow:
 
 
 def _unsealed(manifest: Manifest, entries: Iterable[RawEntry]) -> Iterable[RawEntry]:
-    """Yield the entries that are not sealed yet.
-
-    Raises:
-        ValueError: they are not in order.
-    """
+    """Yield the entries that are not sealed yet. `ValueError`: they are not in order."""
     place = parse_entry_id(manifest.end.entry) if manifest.end else (-1, -1)
     last = (-1, -1)
     for raw in entries:
@@ -254,8 +240,6 @@ def _find_unneeded(
     needed for the same reason.
 
     Args:
-        recent: its manifests, newest last.
-        stored: its segment files by name.
         before: files that were written, or replaced, after this time stay (wall time, ms).
         damaged: the SHA-256 of segments that cannot be read.
     """
@@ -277,7 +261,6 @@ def _find_unneeded(
 
 
 def _rewritten_at(newest: Manifest, name: str) -> int:
-    """Return when a file's rows were written to a named segment; 0 if they were not."""
     n, _ = _numbers_in_name(name)
     return max(
         (segment.made_at for segment in newest.segments if segment.first.n <= n <= segment.last.n),

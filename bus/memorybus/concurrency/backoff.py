@@ -17,13 +17,7 @@ HEALTHY_SECONDS = 10.0
 def backoff(
     attempt: int, rng: random.Random, *, first: float = _FIRST_DELAY, cap: float = _MAX_DELAY
 ) -> float:
-    """Return the seconds to wait after failures in a row: doubled each time, capped, jittered.
-
-    Args:
-        attempt: how many attempts there were before this one.
-        first: the longest wait after the first failure; the default suits Redis.
-        cap: the longest wait after any failure.
-    """
+    """Return the seconds to wait after failures in a row: doubled each time, capped, jittered."""
     ceiling: float = min(cap, first * 2 ** min(attempt, 20))
     return ceiling * (0.5 + rng.random() / 2)
 

@@ -58,7 +58,6 @@ class ForkGuard:
             self.wait()
 
     def __exit__(self, *_: object) -> None:
-        """Count this thread as a user no longer."""
         self.inside.discard(threading.get_ident())
 
     def wait(self) -> None:

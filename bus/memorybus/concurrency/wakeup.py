@@ -42,12 +42,10 @@ class StopSignal:
         self._wake = Wake()
 
     def set(self) -> None:
-        """Tell it to end."""
         self._stopped = True
         self._wake.set()
 
     def is_set(self) -> bool:
-        """Return whether it was told to end."""
         return self._stopped
 
     def interrupt(self) -> None:

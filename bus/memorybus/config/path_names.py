@@ -22,11 +22,7 @@ InstanceOrNone = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{_RULE})?\Z")]
 
 
 def check_name(name: str) -> str:
-    """Return a name if an instance may have it.
-
-    Raises:
-        ConfigError: it may not.
-    """
+    """Return a name if an instance may have it. `ConfigError`: it may not."""
     if not _NAME.fullmatch(name):
         raise ConfigError(
             f"{name[:100]!r}: letters, digits, and - _ . @ (not first) make an instance's name"
@@ -35,11 +31,7 @@ def check_name(name: str) -> str:
 
 
 def log_id_of(body: bytes, key: str) -> str:
-    """Return a log's id from its record (`<ns>:meta`): a folder of the archive has that name.
-
-    Raises:
-        ForeignKey: it is not the id of a log.
-    """
+    """Return a log's id from its record (`<ns>:meta`): a folder of the archive has that name."""
     found = body.decode("ascii", "replace")
     if not _LOG.fullmatch(found):
         raise ForeignKey(

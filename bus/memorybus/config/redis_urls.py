@@ -130,12 +130,10 @@ def options_of(url: str) -> Mapping[str, Callable[[str], object]]:
 
 
 def is_sentinel(url: str) -> bool:
-    """Return whether a URL names sentinels."""
     return url.startswith(_SENTINEL_SCHEMES)
 
 
 def is_cluster(url: str) -> bool:
-    """Return whether a URL leads to a Redis Cluster."""
     return url.startswith(_CLUSTER_SCHEMES)
 
 

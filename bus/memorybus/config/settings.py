@@ -448,7 +448,6 @@ def config_path(
 
 
 def _secrets_beside(path: Path | None) -> dict[str, Any]:
-    """Return the secrets file next to a settings file as a setting, if it exists."""
     found = path and path.resolve().with_name(SECRETS_NAME)
     return {"secrets_file": str(found)} if found and found.exists() else {}
 

@@ -12,11 +12,7 @@ HOST_ZONE_FILE = Path("/etc/localtime")
 
 
 def zone_named(name: str) -> tzinfo:
-    """Return a zone of the IANA database.
-
-    Raises:
-        ConfigError: there is no zone of this name.
-    """
+    """Return a zone of the IANA database. `ConfigError`: there is no zone of this name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -28,12 +24,7 @@ def zone_named(name: str) -> tzinfo:
 
 @cache
 def host_zone(named: str, file: Path = HOST_ZONE_FILE) -> tzinfo:
-    """Return the zone of this host; UTC if it does not say.
-
-    Args:
-        named: the value of the variable TZ; if it names a zone, this zone is returned.
-        file: the file with the host's zone, which is used otherwise.
-    """
+    """Return the zone of this host; UTC if it does not say."""
     try:
         return zone_named(named.removeprefix(":"))
     except ConfigError:

@@ -55,13 +55,9 @@ def published_event(
     """Return the event of a dead letter; a forgotten event is not returned.
 
     Args:
-        history: the history that has the event.
         shown: whether people will see the event. If so, it is not returned while the tombstones
             cannot be read. If not, an event that is still in the log is returned even then, as
             lanes get it, too.
-
-    Raises:
-        LogUnavailable: Redis does not answer.
     """
     try:
         return _find_event(history, partition, letter, shown=shown)
@@ -107,7 +103,6 @@ class LocatedLetter(msgspec.Struct, frozen=True):
 
     @property
     def lane(self) -> LaneId:
-        """Its lane."""
         return self.provider, self.partition
 
     @property
@@ -136,16 +131,10 @@ class DeadLetters:
         self._history = History.from_settings(self._redis, settings)
 
     def close(self) -> None:
-        """Close the connection, and the archive's open files."""
         self._history.close()
         self._redis.close()
 
     def check(self) -> None:
-        """Make sure that the log has as many partitions as the settings say.
-
-        Raises:
-            WrongPartitionCount: the log was created with another count.
-        """
         EventLog(self._redis, self._settings).check_partitions()
 
     def providers(self) -> list[str]:
@@ -180,11 +169,7 @@ class DeadLetters:
         return letters
 
     def event(self, dead: LocatedLetter, *, shown: bool = True) -> LetterEvent:
-        """Return a letter's event as it was published, from wherever the history has it.
-
-        Args:
-            shown: whether its text is shown to people (see `published_event`).
-        """
+        """Return a letter's event as it was published, from wherever the history has it."""
         return published_event(self._history, dead.partition, dead.stored.letter, shown=shown)
 
     def letter(self, lane: LaneId, letter_id: str) -> LocatedLetter | None:
@@ -213,11 +198,7 @@ class DeadLetters:
         return letters
 
     def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
-        """Send requests to the owners of a provider's lanes.
-
-        Raises:
-            TooManyRequests: more than `MAX_REQUESTS` would wait.
-        """
+        """Send requests to the owners of a provider's lanes."""
         ask_redis(lambda: self._requests(provider).send(requests), self._where)
 
     def waiting_requests(self, provider: str) -> Collection[str]:
@@ -227,7 +208,6 @@ class DeadLetters:
         return found.keys()
 
     def count(self, lanes: Iterable[LaneId]) -> int:
-        """Return how many dead letters some lanes have."""
         return self._sum(self._redis.xlen, (self._keys.dead(p, name) for name, p in lanes))
 
     def count_owned(self, lanes: Iterable[LaneId]) -> int:

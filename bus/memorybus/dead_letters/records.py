@@ -285,11 +285,7 @@ class LetterRequests:
         return [_request(body) for body in raw]
 
     def send(self, requests: Sequence[LetterRequest]) -> None:
-        """Write requests for the owners.
-
-        Raises:
-            TooManyRequests: more than `MAX_REQUESTS` would wait.
-        """
+        """Write requests for the owners."""
         waiting: Any = self._redis.hlen(self._key)
         if waiting + len(requests) > MAX_REQUESTS:
             raise TooManyRequests(

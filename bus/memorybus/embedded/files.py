@@ -95,8 +95,6 @@ def explain_end(log_lines: list[str], directory: Path, free_bytes: int) -> str:
 
     Args:
         log_lines: the end of its log since this start; empty if it could not write any.
-        directory: where its data lies.
-        free_bytes: what is left on that disk.
     """
     said = "Its log:\n" + "\n".join(log_lines) if log_lines else "It left no log."
     if free_bytes < DISK_FULL:

@@ -65,10 +65,6 @@ class EmbeddedRedis:
 
     The server has a session of its own: Ctrl-C does not reach it, and it outlives the process that
     started it unless `stop` is called. A context manager starts it on entry and stops it on exit.
-
-    Args:
-        settings: `socket_path` says where; the server's other files lie beside the socket.
-        find: returns the server to start; by default one that reads the files that are there.
     """
 
     def __init__(
@@ -90,7 +86,6 @@ class EmbeddedRedis:
         self._log_begin = 0
 
     def __enter__(self) -> Self:
-        """Start or adopt the server."""
         self.start()
         return self
 
@@ -100,7 +95,6 @@ class EmbeddedRedis:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop the server if it was started here."""
         self.stop()
 
     def start(self, timeout: float = START_TIMEOUT) -> RunningServer:
@@ -115,7 +109,6 @@ class EmbeddedRedis:
 
         Raises:
             ConfigError: the socket's path is too long for this system.
-            NoServerBinary: no server runs and none is installed.
             ServerFailed: the server ended at once or never answered; the message has the end of its
                 log.
         """

@@ -54,7 +54,6 @@ class Finding(msgspec.Struct, frozen=True):
     since: str | None = None  # since when it is wrong (ISO 8601, UTC); None if nobody knows
 
     def without_quotation(self) -> "Finding":
-        """Return the finding without what others wrote."""
         if self.code not in _QUOTING:
             return self
         text = f"{self.subject}: {self.code.replace('_', ' ')}; sign in to read why"
@@ -75,12 +74,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_findings(cls, name: str, findings: Iterable[Finding], well: str) -> "Check":
-        """Return the check of a topic: it fails if a finding is critical.
-
-        Args:
-            findings: what is wrong with it.
-            well: what to say if nothing is.
-        """
+        """Return the check of a topic: it fails if a finding is critical."""
         wrong = list(findings)
         return cls(
             name=name,

@@ -217,11 +217,6 @@ def disk_alarms(disk: Disk | None) -> Iterator[Finding]:
 
 
 def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneState]]) -> Iterator[Finding]:
-    """Yield an alarm for each lane that has stopped.
-
-    Args:
-        lanes: the lanes of each instance, by partition.
-    """
     for name, of_provider in lanes.items():
         for partition, lane in enumerate(of_provider):
             if lane.halted:
@@ -507,5 +502,4 @@ def _instances(status: Status) -> list[ProviderStatus]:
 
 
 def _age(since: str | None, now_ms: int) -> float:
-    """Return the seconds since a time, if the clocks agree; 0 for None."""
     return 0.0 if since is None else now_ms / 1000 - datetime.fromisoformat(since).timestamp()

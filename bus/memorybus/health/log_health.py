@@ -161,7 +161,6 @@ class Examiner:
 
 
 def _info(redis: Redis) -> dict[str, Any]:
-    """Return what a server says of its memory, its files and its role."""
     sections = ("memory", "persistence", "replication")
     return {name: value for part in sections for name, value in redis.info(part).items()}
 
@@ -179,11 +178,7 @@ def state_of(info: Mapping[str, Any]) -> ServerState:
 
 
 def read_figures(redis: Redis, keys: Keys, states: Mapping[int, PartitionState]) -> LogFigures:
-    """Return the figures of the partitions that were just read.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
+    """Return the figures of the partitions that were just read."""
     with redis.pipeline(transaction=False) as pipe:
         for partition in states:
             pipe.hmget(keys.state(partition), "duplicates", "conflicts")

@@ -50,7 +50,6 @@ class Figure(msgspec.Struct, Generic[_T], frozen=True):
 
 
 def seconds(at: str | None) -> float | None:
-    """Return a time of a status as seconds since the Unix epoch; None for none."""
     return datetime.fromisoformat(at).timestamp() if at else None
 
 
@@ -157,7 +156,6 @@ PREFIX = "memorybus_"
 def status_metrics(
     status: Status, version: str, configured: Sequence[str], now_ms: int
 ) -> Iterator[Metric]:
-    """Yield all metrics of a status."""
     yield from process_metrics(status.spool, version, up=True)
     yield from _figures(WHOLE, {"": status}, "")
     providers = {provider.name: provider for provider in status.providers}
@@ -182,7 +180,6 @@ def process_metrics(spool: SpoolStatus, version: str, *, up: bool) -> Iterator[M
 def _figures(
     figures: Iterable[Figure[_T]], things: Mapping[str, _T], label: str
 ) -> Iterator[Metric]:
-    """Yield a family for each figure, with the numbers of all things that have one."""
     labels = [label] if label else []
     for figure in figures:
         counts = figure.name.endswith("_total")
@@ -291,7 +288,6 @@ class BusCollector(Collector):
 
 
 def registry(settings: Settings) -> CollectorRegistry:
-    """Return a registry with this collector alone."""
     collectors = CollectorRegistry(auto_describe=False)
     collectors.register(BusCollector(settings))
     return collectors

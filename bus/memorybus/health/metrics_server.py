@@ -30,12 +30,7 @@ class ProbeTarget(Protocol):
 
 
 def with_probes(metrics: "WSGIApplication", probed: ProbeTarget) -> "WSGIApplication":
-    """Return an application that answers both probes, and shows metrics only at ``/metrics``.
-
-    Args:
-        metrics: the application that shows the metrics.
-        probed: the process that answers the probes.
-    """
+    """Return an application that answers both probes, and shows metrics only at ``/metrics``."""
     questions: dict[str, Callable[[], bool]] = {LIVE: probed.lives, READY: probed.is_ready}
 
     def answer(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
@@ -68,7 +63,6 @@ class Address(msgspec.Struct, frozen=True):
     port: int
 
     def __str__(self) -> str:
-        """Return ``HOST:PORT``."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -97,9 +91,6 @@ def parse_address(text: str) -> Address:
 @contextmanager
 def serve_metrics(settings: Settings, where: Address, probed: ProbeTarget) -> Iterator[Address]:
     """Serve the metrics and the probes from separate threads; yield the address.
-
-    Args:
-        probed: the process that answers the probes.
 
     Raises:
         ConfigError: the address cannot be used, or the library is missing.

@@ -42,11 +42,6 @@ from memorybus.text.display import iso
 
 
 def read_status(settings: Settings) -> Status:
-    """Read the whole status.
-
-    Raises:
-        LogUnavailable: Redis does not answer; `spool_status` still does.
-    """
     return read_with_lanes(settings).status
 
 
@@ -62,9 +57,6 @@ def open_monitor(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Moni
 
     Args:
         timeout: how long Redis may take for each answer, seconds.
-
-    Raises:
-        LogUnavailable: Redis does not answer; `spool_status` still does.
     """
     redis = connect_redis(settings, timeout=timeout)
     try:
@@ -157,7 +149,6 @@ class Monitor:
         workers: list[WorkerInfo],
         view: InstancesView,
     ) -> list[ProviderStatus]:
-        """Return the status of each provider, with the figures of the instance that serves it."""
         work = read_work(self._redis, self._keys, list(serving))
         return [
             msgspec.structs.replace(
@@ -255,7 +246,6 @@ class Monitor:
 
 
 def _failing_since(name: str, workers: Sequence[WorkerInfo]) -> int | None:
-    """Return since when an instance's calls fail in some worker, milliseconds."""
     return min(
         (
             worker.heartbeat_at - round(worker.failing_for[name] * 1000)
@@ -282,22 +272,13 @@ def rate_of(provider: str, workers: Sequence[WorkerInfo]) -> float | None:
 
 
 def with_published_rate(before: Status, now: Status, seconds: float) -> Status:
-    """Return a status with the rate at which events were published since an earlier one.
-
-    Args:
-        seconds: the time between them.
-    """
+    """Return a status with the rate at which events were published since an earlier one."""
     grown = max(0, now.log.published - before.log.published)
     return msgspec.structs.replace(now, published_rate=round(grown / seconds, 3))
 
 
 def host_spools(workers: Sequence[WorkerInfo], here: str, spool: SpoolStatus) -> list[HostSpool]:
-    """Return what the spools of each host hold, as far as workers there report it.
-
-    Args:
-        workers: the workers that are alive; those of one host report nearly the same.
-        spool: what this process counted on this host.
-    """
+    """Return what the spools of each host hold, as far as workers there report it."""
     spools = {worker.host: _spool_status(worker.spool) for worker in workers if worker.spool}
     spools[here] = spool
     return [HostSpool(host, spools[host]) for host in sorted(spools)]
@@ -318,12 +299,6 @@ def read_jobs(
     """Read the figures of all queues.
 
     RQ's keys are read directly, because counting through its registries would change them.
-
-    Args:
-        providers: the providers whose queues to read.
-
-    Raises:
-        redis.RedisError: one of the two servers is away.
     """
     keys = Keys(settings.namespace)
     health = RecallHealth(redis, keys).read(providers)

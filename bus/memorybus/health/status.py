@@ -47,7 +47,6 @@ class Memory(msgspec.Struct, frozen=True):
         return self.used / self.limit if self.limit else 0.0
 
     def __str__(self) -> str:
-        """Describe it for people."""
         if self.limit is None:
             return f"{format_size(self.used)} used, the limit is unknown"
         used, limit = format_size(self.used), format_size(self.limit)
@@ -66,7 +65,6 @@ class Disk(msgspec.Struct, frozen=True):
         return 2 * self.aof / ((self.aof + self.free) or 1)
 
     def __str__(self) -> str:
-        """Describe it for people."""
         return f"{format_size(self.free)} free, the append-only file has {format_size(self.aof)}"
 
 
@@ -165,7 +163,6 @@ def oldest_unsealed(states: Mapping[int, PartitionState]) -> int | None:
 
 
 def describe_archive(status: ArchiveStatus) -> str:
-    """Return the status of the archive in words."""
     place = status.place or "no place yet"
     if not status.working:
         return f"nothing is trimmed: {status.error}"
@@ -225,7 +222,6 @@ def waiting_since(lane: LaneState, reply: Any, archived_since: int) -> int | Non
     bounds: the time of the lane's last event, and that of the first archived one.
 
     Args:
-        reply: Redis's reply to XRANGE from the lane's checkpoint on.
         archived_since: when the first archived event of the partition entered the log,
             milliseconds; 0 for none.
     """

@@ -44,7 +44,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verdict:
-    """Return the verdict on a status."""
     findings = sorted(findings_of(status, configured, now_ms), key=lambda finding: finding.severity)
     worst = {finding.severity for finding in findings}
     state: State = "CRITICAL" if "critical" in worst else "WARNING" if worst else "OK"
@@ -53,11 +52,7 @@ def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verd
 
 
 def unreachable_verdict(error: LogUnavailable, spool: SpoolStatus) -> Verdict:
-    """Return the verdict if Redis does not answer.
-
-    Args:
-        spool: the events that wait for Redis on this host.
-    """
+    """Return the verdict if Redis does not answer."""
     away = redis_away_finding(error, spool)
     return _build_verdict("CRITICAL", away.text, "", [away])
 

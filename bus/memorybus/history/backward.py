@@ -56,7 +56,6 @@ class BackwardReader:
         """Create the reader; nothing is read yet.
 
         Args:
-            query: which events of the log are wanted.
             sealed: returns the query for the archive; called when the archive is first needed.
             damage: what to do with parts of the archive that cannot be read.
             before: where an earlier reader stopped; None for the end.

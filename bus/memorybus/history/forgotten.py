@@ -18,9 +18,7 @@ TOMBSTONE_AGE = 5.0  # seconds after which a reader looks for new tombstones
 class TombstoneSource(Protocol):
     """The part of the archive that has the tombstones."""
 
-    def tombstones(self) -> Sequence[Tombstone]:
-        """Return the tombstones."""
-        ...
+    def tombstones(self) -> Sequence[Tombstone]: ...
 
 
 class KnownTombstones:
@@ -41,11 +39,6 @@ class KnownTombstones:
         return self._queries
 
     def require_current(self, archive: TombstoneSource) -> tuple[Query, ...]:
-        """Return the queries of the tombstones.
-
-        Raises:
-            ArchiveError: the tombstones cannot be read, so no event may be shown.
-        """
         self._refresh(archive)
         if self._error is not None:
             raise self._error
@@ -66,23 +59,13 @@ class EventFilters:
     """The filter of each partition for readers that show text; rebuilt for new tombstones."""
 
     def __init__(self, plan: Plan, forgotten: Callable[[], tuple[Query, ...]]) -> None:
-        """Build no filter yet.
-
-        Args:
-            plan: which events are wanted.
-            forgotten: returns the queries of the tombstones, or raises `ArchiveError`.
-        """
         self._plan = plan
         self._read_forgotten = forgotten
         self._forgotten: tuple[Query, ...] = ()
         self._filters: dict[int, EventFilter] = {}
 
     def for_partition(self, partition: int) -> EventFilter:
-        """Return the filter of a partition, with the present tombstones.
-
-        Raises:
-            ArchiveError: the tombstones cannot be read.
-        """
+        """Return the filter of a partition, with the present tombstones."""
         forgotten = self._read_forgotten()
         if forgotten != self._forgotten:
             self._forgotten, self._filters = forgotten, {}
@@ -98,11 +81,7 @@ def turn_row(scope: Scope, session: str, at: int) -> EventRow:
 
 
 class Forgotten:
-    """What tombstones hide: it may not come back with an import, whatever its id is now.
-
-    Args:
-        queries: the queries of the tombstones.
-    """
+    """What tombstones hide: it may not come back with an import, whatever its id is now."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self._queries = [(Matcher(query), query.upto) for query in queries]
@@ -112,11 +91,7 @@ class Forgotten:
         return bool(self.why(turn_row(scope, session, at)))
 
     def why(self, row: EventRow, *, timed: bool = True) -> str:
-        """Return why an event is refused; "" if no tombstone hides it.
-
-        Args:
-            timed: whether its time is known; otherwise nothing shows that it was said later.
-        """
+        """Return why an event is refused; "" if no tombstone hides it."""
         for matcher, upto in self._queries:
             if matcher.wants(row):
                 until = f" up to {iso(upto)}" if upto else ""

@@ -113,7 +113,6 @@ class Scan:
 
 
 def merge_in_order(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[LoggedEvent]:
-    """Merge partitions by the time of their entries."""
     return heapq.merge(*partitions, key=_moment)
 
 

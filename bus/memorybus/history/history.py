@@ -38,10 +38,6 @@ def expand_lineages(query: Query, envelopes: Iterable[Envelope]) -> Query:
 
     A session that the query names counts in every scope that the query wants. Its descendants have
     the same agent, person and workspace.
-
-    Args:
-        query: the query with lineages.
-        envelopes: the beginnings, switches and delegations of the history, in any order.
     """
     children: defaultdict[Identity, set[Identity]] = defaultdict(set)
     ours = Query(agents=query.agents, users=query.users, workspaces=query.workspaces)
@@ -135,12 +131,6 @@ class History:
         find: Callable[[], ReadableArchive | None] | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """Combine log and archive.
-
-        Args:
-            find: opens the archive when it is needed, in place of `archive`.
-            clock: tells how old the known tombstones are.
-        """
         self.log = log  # the end of the history
         self._sources = Sources(log, archive, find, clock)
         self._reader = self._sources.reader
@@ -163,7 +153,6 @@ class History:
         self._log_from.clear()
 
     def close(self) -> None:
-        """Close the archive's open files."""
         self._sources.close()
 
     # -- one partition, page by page --------------------------------------------------------------
@@ -182,10 +171,8 @@ class History:
         An event that the plan leaves out comes as an `Omitted`, so that numbers stay dense.
 
         Args:
-            count: the most events to return.
             after_n: the dense number at `after`. If the log's next number does not follow it, the
                 archive is read.
-            plan: which events are wanted.
         """
         older = self._read_known_older(partition, after, count, plan)
         if older:
@@ -303,7 +290,6 @@ class History:
         return max(places, key=lambda place: parse_entry_id(place.entry), default=None)
 
     def _sealed_before(self, partition: int, entry: str) -> int:
-        """Return the last sealed number that may lie before an entry; 0 for none."""
         following = self._reader.first_place(partition, entry)
         sealed = self._reader.sealed_number(partition)
         return min(sealed, following.n - 1) if following else sealed
@@ -330,10 +316,8 @@ class History:
         the log has them. If the tombstones cannot be read (`ArchiveError`), no event is shown.
 
         Args:
-            query: which events are wanted; its lineages are resolved.
             since: the earliest time of an event (milliseconds).
             until: the time before which events are wanted (milliseconds).
-            plan: also limits the numbers; its query is ignored.
             damage: what to do with parts of the archive that cannot be read.
         """
         wanted = Plan(query=self.resolve(query), spans=plan.spans if plan else {})
@@ -354,7 +338,6 @@ class History:
         every lineage come, and the caller has to choose. Tombstones count as in `scan`.
 
         Args:
-            query: which events are wanted.
             heads: the ends from which it reads back; the present ones if None.
             damage: what to do with parts of the archive that cannot be read.
         """
@@ -385,11 +368,7 @@ class History:
         )
 
     def forgotten_queries(self) -> tuple[Query, ...]:
-        """Return the queries of the tombstones; from then on `read` honours them, too.
-
-        Raises:
-            ArchiveError: the tombstones cannot be read, so no event may be shown.
-        """
+        """Return the queries of the tombstones; from then on `read` honours them, too."""
         return self._sources.forgotten_queries()
 
     def resolve(self, query: Query) -> Query:
@@ -413,7 +392,6 @@ class History:
 
         Args:
             moment: a time (milliseconds), a position (``p07:1234``) or an event's id.
-            inclusive: whether events at that very moment count as well.
 
         Raises:
             ConfigError: the text names no moment of this history.

@@ -83,7 +83,6 @@ class LogReader:
 
         Args:
             bound: an entry's id, with a ``(`` before it to exclude it, or ``+`` for the end.
-            count: the most entries to return.
         """
         key = self._keys.log(partition)
         ask: Any = self._redis.execute_command
@@ -187,7 +186,6 @@ class LogReader:
 
 
 def filter_event(event: LoggedEvent, event_filter: EventFilter) -> LoggedEvent:
-    """Return an event, or its placeholder if the filter leaves it out; pure."""
     position = event.position
     if not event_filter.passes(position.n):
         return LoggedEvent(position, OMITTED_ENVELOPES["filtered"])

@@ -34,13 +34,9 @@ class PagedHistory(Protocol):
         *,
         after_n: int = 0,
         plan: Plan = WHOLE,
-    ) -> EventPage:
-        """Return up to `count` events after a place."""
-        ...
+    ) -> EventPage: ...
 
-    def last_before(self, partition: int, entry: str) -> Place | None:
-        """Return the place of the last event before an entry."""
-        ...
+    def last_before(self, partition: int, entry: str) -> Place | None: ...
 
 
 class PositionFinder:
@@ -54,7 +50,6 @@ class PositionFinder:
     # -- a moment, over all partitions ------------------------------------------------------------
 
     def places(self, when: int | str, *, inclusive: bool) -> dict[int, int]:
-        """See `History.places`."""
         entry, partition, n = self._resolve_moment(when)
         found: dict[int, int] = {}
         for p in range(self._partitions):
@@ -97,7 +92,6 @@ class PositionFinder:
         raise ConfigError(f"no event {event_id} in the history; see: memorybus events ls")
 
     def _number_before(self, partition: int, entry: str, *, inclusive: bool) -> int:
-        """Return the last number before an entry, or up to it."""
         ms, sequence = parse_entry_id(entry)
         if sequence == _LAST_SEQUENCE:  # a time: the end of its millisecond, or the beginning
             before = f"{ms + 1}-0" if inclusive else f"{ms}-0"
@@ -109,7 +103,6 @@ class PositionFinder:
     # -- a number, in one partition ---------------------------------------------------------------
 
     def place(self, partition: int, n: int) -> Place | None:
-        """See `History.place`."""
         if n < 1:
             return None
         low, high = Place(START, 0), self._history.last_before(partition, END)
@@ -125,7 +118,6 @@ class PositionFinder:
         return self._read_forward(partition, low, n)
 
     def _place_between(self, partition: int, low: Place, high: Place) -> Place | None:
-        """Return a place between two others, searched by time; None if time finds none."""
         first, last = parse_entry_id(low.entry)[0], parse_entry_id(high.entry)[0]
         if low.entry == START:
             first = self._first_ms(partition, last)
@@ -142,7 +134,6 @@ class PositionFinder:
         return parse_entry_id(first[0].position.entry)[0] if first else last
 
     def _read_forward(self, partition: int, place: Place, n: int) -> Place | None:
-        """Read forward from a place, and return the place of the last number up to `n`."""
         nothing = Plan(spans={partition: (NumberRange(1, 0),)})
         while place.n < n:
             after = (place.entry, _MAX_READ_GAP)

@@ -12,9 +12,7 @@ class ScratchIndex:
         self._db.executescript(f"pragma journal_mode = off; pragma synchronous = off; {schema}")
 
     def __enter__(self) -> Self:
-        """Return the index."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Delete the index."""
         self._db.close()

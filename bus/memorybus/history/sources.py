@@ -21,13 +21,11 @@ class ReadableArchive(Protocol):
     """The part of `memorybus.archive.archive.Archive` that the history needs."""
 
     @property
-    def where(self) -> str:
-        """Where the archive is."""
-        ...
+    def where(self) -> str: ...
 
-    def read(self, partition: int, after: str, count: int, plan: Plan = WHOLE) -> list[LoggedEvent]:
-        """Return up to `count` events after a place."""
-        ...
+    def read(
+        self, partition: int, after: str, count: int, plan: Plan = WHOLE
+    ) -> list[LoggedEvent]: ...
 
     def scan(
         self,
@@ -38,39 +36,23 @@ class ReadableArchive(Protocol):
         since: int | None = None,
         until: int | None = None,
         damage: DamageHandler = RAISE_DAMAGE,
-    ) -> Iterator[LoggedEvent]:
-        """Yield the wanted events."""
-        ...
+    ) -> Iterator[LoggedEvent]: ...
 
     def read_backward(
         self, partition: int, before: str, plan: Plan = WHOLE, damage: DamageHandler = RAISE_DAMAGE
-    ) -> Iterator[LoggedEvent]:
-        """Yield the events before a place, newest first."""
-        ...
+    ) -> Iterator[LoggedEvent]: ...
 
-    def tombstones(self) -> Sequence[Tombstone]:
-        """Return the tombstones."""
-        ...
+    def tombstones(self) -> Sequence[Tombstone]: ...
 
-    def has(self, partition: int, entry: str) -> bool:
-        """Return whether an entry is sealed."""
-        ...
+    def has(self, partition: int, entry: str) -> bool: ...
 
-    def last_before(self, partition: int, entry: str) -> LoggedEvent | None:
-        """Return the last event before a place."""
-        ...
+    def last_before(self, partition: int, entry: str) -> LoggedEvent | None: ...
 
-    def end(self, partition: int) -> Place | None:
-        """Return the last place that is sealed."""
-        ...
+    def end(self, partition: int) -> Place | None: ...
 
-    def segment_of(self, partition: int, entry: str) -> str:
-        """Return the file of the segment that covers an entry."""
-        ...
+    def segment_of(self, partition: int, entry: str) -> str: ...
 
-    def close(self) -> None:
-        """Close files."""
-        ...
+    def close(self) -> None: ...
 
 
 class Sources:
@@ -83,12 +65,6 @@ class Sources:
         find: Callable[[], ReadableArchive | None] | None,
         clock: Clock,
     ) -> None:
-        """Note the sources; nothing is opened yet.
-
-        Args:
-            find: opens the archive when it is needed, in place of `archive`.
-            clock: tells how old the known tombstones are.
-        """
         self.log = log  # the end of the history
         self.reader = LogReader(log.redis, log.keys)  # reads the log through a filter
         self._find = find
@@ -96,21 +72,13 @@ class Sources:
         self._forgotten = KnownTombstones(clock)
 
     def archive(self) -> ReadableArchive | None:
-        """Return the archive, and open it if necessary; None if the log does not exist yet.
-
-        Raises:
-            ArchiveUnavailable: the archive is on another host, or cannot be reached.
-        """
+        """Return the archive, and open it if necessary; None if the log does not exist yet."""
         if self._archive is None and self._find is not None:
             self._archive = self._find()
         return self._archive
 
     def forgotten_queries(self) -> tuple[Query, ...]:
-        """Return the queries of the tombstones, for a caller that shows text.
-
-        Raises:
-            ArchiveError: the tombstones cannot be read, so no event may be shown.
-        """
+        """Return the queries of the tombstones, for a caller that shows text."""
         archive = self.archive()
         return self._forgotten.require_current(archive) if archive else ()
 
@@ -125,6 +93,5 @@ class Sources:
         return EventFilter(plan, partition, queries)
 
     def close(self) -> None:
-        """Close the archive's open files."""
         if self._archive is not None:
             self._archive.close()

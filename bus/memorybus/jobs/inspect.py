@@ -172,17 +172,7 @@ class InstanceInspector:
         self._listener = Listener(settings, clock)
 
     def ask(self, provider: str, instance: str, question: InstanceQuestion[ReplyT]) -> ReplyT:
-        """Return the answer of an instance.
-
-        Args:
-            provider: the provider whose recall processes are asked.
-            instance: the provider, or a copy of it.
-            question: one of `InspectionQuestion`.
-
-        Raises:
-            InspectionFailed: it did not answer, or could not.
-            LogUnavailable: Redis is away.
-        """
+        """Return the answer of an instance. `InspectionFailed`: it did not answer, or could not."""
         asked = Inspection(
             id=self._make_id(),
             provider=provider,
@@ -205,7 +195,6 @@ class InstanceInspector:
 
 
 def _enqueue(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -> str:
-    """Enqueue the job; return why nobody will run it, or ""."""
     if asked.provider not in Roster(redis, Keys(settings.namespace)).job_providers():
         return (
             f"no live worker runs the recalls of {asked.provider}; start one: memorybus up "

@@ -51,11 +51,6 @@ def reply_to(event: Event | AnyEvent, text: str, most: int) -> Reply:
 
 
 def write_reply(redis: Redis, key: str, provider: str, reply: Reply) -> None:
-    """Write one provider's reply.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
     with redis.pipeline(transaction=True) as pipe:
         pipe.hset(key, provider, msgspec.msgpack.encode(reply))
         pipe.expire(key, REPLY_TTL_SECONDS)

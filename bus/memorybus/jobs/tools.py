@@ -48,10 +48,6 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
 
     Returns:
         Why nobody will run it, or "".
-
-    Raises:
-        redis.RedisError: Redis is away.
-        LogUnavailable: Redis is away.
     """
     keys = Keys(settings.namespace)
     if request.provider not in Roster(redis, keys).job_providers():

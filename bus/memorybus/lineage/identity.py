@@ -22,5 +22,4 @@ class Identity(NamedTuple):
 
 
 def identity_of(scope: Scope, session: str) -> Identity:
-    """Return the identity of the session with this id in a scope."""
     return Identity(scope.agent, scope.user, scope.workspace, session)

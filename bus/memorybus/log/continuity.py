@@ -46,7 +46,6 @@ class Gap(msgspec.Struct, frozen=True):
     found_at: str | None = None
 
     def __str__(self) -> str:
-        """Describe it for people."""
         if not self.missing:
             return "it held no event when it was last read"
         place = f"partition {lane_name(self.partition)}"
@@ -137,7 +136,6 @@ def _inner_gaps(partition: int, view: PartitionView, numbers: Numbers) -> Iterat
 
 
 def _overlaps(view: PartitionView) -> bool:
-    """Return whether the archive also has the stream's first entry."""
     return view.first is not None and view.sealed >= view.first.n
 
 
@@ -147,12 +145,7 @@ def count_foreign(view: PartitionView, numbers: Numbers | None) -> int:
 
 
 def find_lost_tail(partition: int, view: PartitionView, settled: Place) -> Gap | None:
-    """Return the numbers that the log lost at its end and gave again, or None.
-
-    Args:
-        view: its state, with `before` and `after` of the settled place.
-        settled: an entry that was in the log for so long that its producer may have forgotten it.
-    """
+    """Return the numbers that the log lost at its end and gave again, or None."""
     survivor = max(view.before.n if view.before else 0, view.sealed)
     renumbered = view.n < settled.n or (view.after is not None and view.after.n <= settled.n)
     if survivor >= settled.n or not renumbered:
@@ -179,11 +172,6 @@ def find_lost_archive(
 
     If something was sealed, an empty archive counts as lost and is never begun again: its disk may
     not be mounted.
-
-    Args:
-        sealed: the number up to which the partition was sealed, as Redis remembers.
-        end: where the archive ends.
-        first: our first entry in the log.
     """
     archived = end.n if end else 0
     if sealed <= archived:

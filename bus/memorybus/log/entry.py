@@ -104,7 +104,6 @@ def entry_ms(entry: str) -> int:
 
 
 def previous_entry_id(entry: str) -> str:
-    """Return the last id before an entry's."""
     ms, sequence = parse_entry_id(entry)
     return f"{ms}-{sequence - 1}" if sequence else f"{ms - 1}-{_LAST_SEQUENCE}"
 

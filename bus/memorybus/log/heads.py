@@ -11,9 +11,6 @@ def read_head_numbers(redis: Redis, keys: Keys, partitions: Iterable[int]) -> di
     """Return the dense numbers that some partitions have reached, in one round trip.
 
     A partition without an event is left out.
-
-    Raises:
-        redis.RedisError: Redis is away.
     """
     wanted = tuple(partitions)
     with redis.pipeline(transaction=False) as pipe:

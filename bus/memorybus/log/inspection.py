@@ -56,14 +56,7 @@ class LogInspector:
     def read_partitions(
         self, settled: Mapping[int, Place] | None = None
     ) -> dict[int, PartitionState]:
-        """Return the state of each partition; one whose key is not ours is left out.
-
-        Args:
-            settled: by partition, a place whose neighbours are read, too (`before`, `after`).
-
-        Raises:
-            redis.RedisError: no answer.
-        """
+        """Return the state of each partition; one whose key is not ours is left out."""
         places = settled or {}
         calls = [self._call(partition, places.get(partition)) for partition in self._partitions]
         replies = run_many(self._redis, calls)
@@ -76,11 +69,7 @@ class LogInspector:
         return states
 
     def numbers(self, states: Mapping[int, PartitionState]) -> dict[int, Numbers]:
-        """Read the unsealed numbers of the partitions whose counts do not agree.
-
-        Raises:
-            redis.RedisError: no answer.
-        """
+        """Read the unsealed numbers of the partitions whose counts do not agree."""
         return {
             p: self._numbers(p, state.view)
             for p, state in states.items()
@@ -109,7 +98,6 @@ def look_at_partition(
 
     Args:
         settled: the entry whose neighbours are `before` and `after`; "" for none.
-        samples: how many nodes of the stream Redis samples to estimate its size.
         ages_ms: for each of these ages, the first entry that is not older is looked for.
     """
     where = (keys.log(partition), keys.state(partition))

@@ -26,12 +26,7 @@ gives numbers again, or they were gone before they could be sealed."""
 
 
 def lost_gap(how: HowLost, log: str | None, gap: Gap, found_at: str | None) -> Gap:
-    """Return a gap with the name of its record: the same for every worker that finds the loss.
-
-    Args:
-        log: the id of the log that lost the events; a wiped one has one record.
-        found_at: see `Gap`.
-    """
+    """Return a gap with the name of its record: the same for every worker that finds the loss."""
     place = "" if how == "wiped" else f":{gap.partition}:{gap.first}-{gap.last}"
     return replace(gap, record=f"{how}:{log}{place}", found_at=found_at)
 

@@ -37,9 +37,6 @@ def remove_entries(
 ) -> Removed:
     """Remove entries from all partitions.
 
-    Args:
-        goes: says whether an event is to be removed.
-
     Raises:
         LogUnavailable: Redis is away; some entries may be gone, and the next call removes the rest.
     """

@@ -23,10 +23,6 @@ class Replication:
     that. So each question is sent together with a write: for a fresh connection, which has written
     nothing, the answer would mean nothing. `Sender.confirm` checks afterwards that the server still
     had everything.
-
-    Args:
-        partitions: how many there are.
-        producer: the id of the producer that asks.
     """
 
     def __init__(self, redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
@@ -42,9 +38,6 @@ class Replication:
         Args:
             timeout: seconds for the answers of all replicas together; a file may take longer to
                 sync.
-
-        Raises:
-            LogUnavailable: no answer at all.
         """
 
         def ask(shards: list[Shard]) -> bool:
@@ -67,9 +60,6 @@ class Replication:
         """Return whether every server that may be replaced has a replica with all that it took.
 
         A server that no sentinel or cluster replaces is not asked: it comes back as it was.
-
-        Raises:
-            LogUnavailable: no answer.
         """
         return self._ask_shards(lambda shards: all(map(self._is_shard_replicated, shards)))
 

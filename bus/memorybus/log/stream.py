@@ -59,13 +59,7 @@ class EventLog:
         self._decoder = Decoder()
 
     def open(self) -> Server:
-        """Check the server and the log's record (`<ns>:meta`); write it if the log is new.
-
-        Raises:
-            LogUnavailable: no answer.
-            UnsafeRedis: the server may evict keys.
-            WrongPartitionCount: the log was created with another count.
-        """
+        """Check the server and the log's record (`<ns>:meta`); write it if the log is new."""
         server = self.server()
         if server.policy != SAFE_POLICY:
             raise UnsafeRedis(
@@ -77,21 +71,13 @@ class EventLog:
         return server
 
     def server(self) -> Server:
-        """Return the server's facts; for a cluster, the weakest of all its shards.
-
-        Raises:
-            LogUnavailable: no answer.
-        """
+        """Return the server's facts; for a cluster, the weakest of all its shards."""
         return weakest_of(
             [ask_redis(partial(server_facts, s.redis), self._where) for s in self.shards()]
         )
 
     def shards(self) -> list[Shard]:
-        """Return the servers that hold the log, each with the keys of its partitions.
-
-        Raises:
-            LogUnavailable: no answer.
-        """
+        """Return the servers that hold the log, each with the keys of its partitions."""
         keys = [self.keys.log(partition) for partition in range(self._settings.partitions)]
         return ask_redis(lambda: group_by_shard(self._redis, keys), self._where)  # type: ignore[no-any-return]
 
@@ -115,13 +101,7 @@ class EventLog:
         self.check_partitions()
 
     def check_partitions(self) -> None:
-        """Compare the settings with the log's record (`<ns>:meta`); a new log without one agrees.
-
-        Raises:
-            LogUnavailable: no answer.
-            WrongPartitionCount: the log was created with another count.
-            ForeignKey: the record is not ours.
-        """
+        """Compare the settings with the log's record (`<ns>:meta`); a new log has none."""
         key = self.keys.meta
         said = ask_redis(lambda: self._redis.hget(key, "partitions"), key)
         if said is not None and not said.isdigit():
@@ -144,11 +124,6 @@ class EventLog:
 
         Args:
             after: an entry's id, exclusive.
-            count: the most events to return.
-
-        Raises:
-            LogUnavailable: no answer.
-            ForeignKey: the key holds something else.
         """
         events: list[LoggedEvent] = []
         more = True
@@ -167,40 +142,22 @@ class EventLog:
         return found
 
     def last_entry(self, partition: int) -> str:
-        """Return the id of a partition's last entry, "0-0" if it has none.
-
-        Raises:
-            LogUnavailable: no answer.
-            ForeignKey: the key holds something else.
-        """
+        """Return the id of a partition's last entry, "0-0" if it has none."""
         key = self.keys.log(partition)
         last = ask_redis(lambda: self._redis.xrevrange(key, count=1), key)
         return str(last[0][0].decode()) if last else START
 
     def has_entry(self, partition: int, entry: str) -> bool:
-        """Return whether an entry is in the log; ids consist of times and are never used again.
-
-        Raises:
-            LogUnavailable: no answer.
-            ForeignKey: the key holds something else.
-        """
+        """Return whether an entry is in the log; ids consist of times and are never used again."""
         key = self.keys.log(partition)
         return bool(ask_redis(lambda: read_entries(self._redis, key, entry, entry), key))
 
     def foreign_keys(self) -> list[str]:
-        """Return the log's keys that hold something else; their partitions cannot be used.
-
-        Raises:
-            LogUnavailable: no answer.
-        """
+        """Return the log's keys that hold something else; their partitions cannot be used."""
         return [self.keys.log(h.partition) for h in self.heads() if h.entry == FOREIGN]
 
     def heads(self) -> list[Head]:
-        """Return the end of every partition in one round trip.
-
-        Raises:
-            LogUnavailable: no answer.
-        """
+        """Return the end of every partition in one round trip."""
         partitions = range(self._settings.partitions)
 
         def ask() -> list[Any]:
@@ -221,14 +178,10 @@ class EventLog:
         waits for one slot only: there all partitions are polled, with pauses that grow to 1/30 s.
 
         Args:
-            after: by partition, the id of the entry after which to wait.
             timeout: the most seconds to wait.
 
         Returns:
             The first new entry's id of each partition with news; empty after the time-out.
-
-        Raises:
-            LogUnavailable: no answer.
         """
         if isinstance(self._redis, Cluster):
             return self._poll(after, timeout)
@@ -260,12 +213,7 @@ class EventLog:
 
 
 def read_log_id(redis: Redis, keys: Keys) -> str | None:
-    """Return the id of the present log; None if it has no record (`<ns>:meta`).
-
-    Raises:
-        LogUnavailable: no answer.
-        ForeignKey: another program wrote the record.
-    """
+    """Return the id of the present log; None if it has no record (`<ns>:meta`)."""
     found = ask_redis(lambda: redis.hget(keys.meta, "log"), keys.meta)
     return log_id_of(found, keys.meta) if isinstance(found, bytes) else None
 
@@ -276,11 +224,6 @@ def check_log_id(redis: Redis, keys: Keys, known: str | None) -> None:
     Call it after taking a lane. A lane belongs to its log: if the log is wiped later, the lane's
     epoch goes with it, and every script refuses it. So whoever holds a lane and has seen the id
     since changes nothing in another log.
-
-    Raises:
-        LogReplaced: it is another one, or has no record any more.
-        LogUnavailable: no answer.
-        ForeignKey: another program wrote the record.
     """
     log_id = read_log_id(redis, keys)
     if log_id != known:
@@ -290,11 +233,7 @@ def check_log_id(redis: Redis, keys: Keys, known: str | None) -> None:
 def read_entries(
     redis: Redis, key: str, first: str, last: str = "+", *, count: int = 1
 ) -> list[tuple[bytes, list[bytes]]]:
-    """Return a stream's entries as Redis gives them: the id, then names and values alternate.
-
-    Raises:
-        redis.RedisError: no answer, or no stream.
-    """
+    """Return a stream's entries as Redis gives them: the id, then names and values alternate."""
     untyped: Any = redis
     found: list[tuple[bytes, list[bytes]]]
     found = untyped.execute_command(_XRANGE, key, first, last, "COUNT", count)

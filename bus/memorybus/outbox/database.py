@@ -103,7 +103,6 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def translate_sqlite_error(path: Path, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
-    """Return the spool error that an SQLite error stands for."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _FULL_CODES or isinstance(error, sqlite3.OperationalError):
         return SpoolFull(f"{path}: {error}; the event was not accepted: make room on the disk")
@@ -111,11 +110,7 @@ def translate_sqlite_error(path: Path, error: sqlite3.Error) -> SpoolCorrupt | S
 
 
 def check_for_damage(db: sqlite3.Connection, path: Path) -> None:
-    """Look for damage in a file. A large file is not checked: its damage shows when it is read.
-
-    Raises:
-        sqlite3.DatabaseError: it is damaged.
-    """
+    """Look for damage in a file. A large file is not checked: its damage shows when it is read."""
     if path.stat().st_size > _MAX_CHECKED_BYTES:
         return  # reading every page would make the agent wait
     verdict = db.execute("pragma quick_check(1)").fetchone()[0]

@@ -35,13 +35,7 @@ _SAVING_FACTOR = 2
 
 
 class SpoolFiles:
-    """The spools of one host; `from_settings` reads the settings.
-
-    Args:
-        directory: where the spools lie.
-        max_bytes: the bound of each spool.
-        disk_reserve: size of the file that each spool gives up on a full disk.
-    """
+    """The spools of one host; `from_settings` reads the settings."""
 
     def __init__(
         self,
@@ -61,7 +55,6 @@ class SpoolFiles:
 
     @classmethod
     def from_settings(cls, settings: Settings, new_id: NewId, clock: Clock) -> Self:
-        """Return the spools that these settings name."""
         return cls(
             settings.spool_dir,
             new_id,
@@ -74,9 +67,6 @@ class SpoolFiles:
         """Return a spool for this process: one that a dead process left here, or a new one.
 
         A copied spool, or one above its bound, is not reused; its rows are only sent (`orphans`).
-
-        Raises:
-            SpoolError: the directory cannot be written.
         """
         spool = self._inherit() or self._create()
         spool.path.with_suffix(SENT_SUFFIX).unlink(missing_ok=True)
@@ -131,9 +121,6 @@ class SpoolFiles:
 
         If that cannot be saved now, the damaged one stays for a later attempt, and the other is
         empty.
-
-        Raises:
-            SpoolError: the directory cannot be written; try again.
         """
         return self.set_aside(spool, why) or self._create()
 
@@ -190,7 +177,6 @@ class SpoolFiles:
         return saved
 
     def _save_readable(self, path: Path) -> tuple[Spool, int]:
-        """Copy the readable rows into a new spool, then set the file aside; do both or neither."""
         files = (path, path.with_suffix(".db-wal"))
         need = _SAVING_FACTOR * sum(file.stat().st_size for file in files if file.exists())
         if shutil.disk_usage(self.directory).free < need + self._disk_reserve:
@@ -216,7 +202,6 @@ def inspect_spool(path: Path, taken: Mapping[int, int]) -> SpoolStats:
 
     Args:
         path: the file; one that disappears or cannot be read counts as empty.
-        taken: the last sequence that Redis has, by partition; rows at or below are sent.
 
     Returns:
         What is unsent, as the file says, or, while its owner lives, the owner's note, which is at

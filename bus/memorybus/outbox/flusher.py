@@ -66,9 +66,6 @@ class Flusher:
     """Sends one spool. Start it once; `stop` ends the thread.
 
     Args:
-        spool: the spool this process owns.
-        files: the host's spools, among which those of dead processes are found.
-        context: what all parts of sending share.
         while_connected: called now and then while Redis answers.
     """
 
@@ -152,7 +149,6 @@ class Flusher:
         """Wait until Redis, asked after this call began, has every event up to `sequence` (G1).
 
         Args:
-            sequence: a sequence of the spool.
             timeout: seconds.
             replicated: whether a replica, or the synced append-only file, must have them too.
 

@@ -27,9 +27,6 @@ def read_taken_sequences(
     """Return the last sequence taken from a producer, by partition, in one round trip.
 
     A partition whose key is not ours is left out.
-
-    Raises:
-        redis.RedisError: no answer.
     """
     with redis.pipeline(transaction=False) as pipe:
         for partition in range(partitions):
@@ -43,7 +40,6 @@ def read_taken_sequences(
 
 
 def _is_foreign(reply: object, key: str) -> bool:
-    """Return whether a reply means that the key is not ours; raise any other error."""
     if not isinstance(reply, Exception):
         return False
     if not isinstance(translate_redis_error(reply, key), ForeignKey):
@@ -59,11 +55,7 @@ def note_rest(
     If Redis refuses to write that, the producer is only remembered for longer.
 
     Args:
-        lasts: by partition, the last sequence that Redis took.
         window: seconds of silence after which it may be forgotten.
-
-    Raises:
-        redis.RedisError: no answer.
     """
     window_ms = round(window * 1000)
     calls = [
@@ -77,19 +69,13 @@ def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
     """Return whether Redis may have forgotten an idle producer, rather than lost its tail.
 
     Args:
-        last: the last sequence that Redis remembers of it.
-        had: the last sequence that Redis had taken before.
         window: seconds of silence after which Redis forgets it.
     """
     return last == 0 and now_ms - spooled_at(had) > window * 1000
 
 
 def forget_producer(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
-    """Remove a producer whose spool is discarded.
-
-    Raises:
-        redis.RedisError: no answer.
-    """
+    """Remove a producer whose spool is discarded."""
     scripts.run_many(
         redis, [scripts.forget_producer(keys, at, producer) for at in range(partitions)]
     )
@@ -124,14 +110,7 @@ def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
 
 
 def count_unsent(settings: Settings, redis: Redis | None = None) -> SpoolStats:
-    """Return how many events wait, their size, and when the oldest was spooled.
-
-    Args:
-        redis: the log's Redis, which knows what it has taken; without it every row counts.
-
-    Raises:
-        redis.RedisError: no answer.
-    """
+    """Return how many events wait, their size, and when the oldest was spooled."""
     keys = Keys(settings.namespace)
     found = [
         inspect_spool(

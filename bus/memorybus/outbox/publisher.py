@@ -45,7 +45,6 @@ class Writer:
 
         Raises:
             InvalidEvent: readers would get something else, or nothing; the message names the field.
-            EventTooLarge: it has too many bytes.
         """
         try:
             body, event_id = self._encode(envelope), bytes.fromhex(envelope.id)
@@ -74,19 +73,12 @@ class Publisher:
     """Publishes the events of one process. Safe to call from any thread, and after a fork.
 
     Args:
-        context: what all parts of sending share.
-        tracing: makes spans if the process has set up a tracer provider.
         while_connected: called now and then on the flusher's thread while Redis answers.
     """
 
     def __init__(
         self, context: SendingContext, tracing: Tracing, while_connected: Callable[[], None]
     ) -> None:
-        """Claim a spool and start the flusher.
-
-        Raises:
-            SpoolError: no spool can be opened under `data_dir`.
-        """
         self._context = context
         self._tracing = tracing
         self._settings = settings = context.settings
@@ -195,7 +187,6 @@ class Publisher:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last event that this process published."""
         return self._usable_spool().last
 
     @property

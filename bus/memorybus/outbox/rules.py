@@ -63,7 +63,6 @@ class ConnectionAttempts:
         self._timed_out = (0, 0.0)
 
     def begin(self) -> None:
-        """Note that an attempt to connect begins."""
         self._begun += 1
 
     def fail(self) -> None:
@@ -72,7 +71,6 @@ class ConnectionAttempts:
         self.in_a_row += 1
 
     def succeed(self) -> None:
-        """Note that the connection works."""
         self.in_a_row = 0
 
     def fails_from_now(self) -> Callable[[], bool]:

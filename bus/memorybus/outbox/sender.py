@@ -100,12 +100,10 @@ class Sender:
 
     @property
     def cursor(self) -> int:
-        """See `SendProgress.cursor`."""
         return self.progress.cursor
 
     @property
     def lagging(self) -> bool:
-        """See `SendProgress.lagging`."""
         return self.progress.lagging
 
     def _move_cursor(self, cursor: int) -> None:
@@ -115,7 +113,6 @@ class Sender:
         """Ask Redis which rows of this producer it has, and send from there on.
 
         Raises:
-            LogUnavailable: Redis does not answer.
             SpoolCorrupt: the spool lost rows that Redis has, and gave their sequences to others.
         """
         self._taken = self._read_taken()
@@ -125,11 +122,7 @@ class Sender:
         self._report_loss(self._taken)
 
     def confirm(self) -> None:
-        """Compare what Redis has with what it took; rows that are missing will be sent again.
-
-        Raises:
-            LogUnavailable: Redis does not answer.
-        """
+        """Compare what Redis has with what it took; rows that are missing will be sent again."""
         for partition, last in self._read_taken().items():
             if last < self._taken.get(partition, 0):
                 self._rewind(partition, last)
@@ -140,9 +133,6 @@ class Sender:
 
         As long as the spool is less than half full, rows that a replica lacks stay, too: the
         replica may take over.
-
-        Raises:
-            LogUnavailable: Redis does not answer.
         """
         full = self.spool.size > self._settings.spool_max_bytes // 2
         kept = full or self.replication.is_replicated()
@@ -171,7 +161,6 @@ class Sender:
 
         Raises:
             LogUnavailable: Redis is away or cannot serve; nothing is lost, call `resync` first.
-            SpoolCorrupt: the spool is damaged.
         """
         last = self.spool.last
         rows = self.spool.rows_after(self.cursor, BATCH_ROWS, BATCH_BYTES)
@@ -184,11 +173,7 @@ class Sender:
         return len(rows)
 
     def catch_up(self) -> int:
-        """Send the rows of lagging partitions again; return how many partitions still lag.
-
-        Raises:
-            LogUnavailable: Redis is away or cannot serve.
-        """
+        """Send the rows of lagging partitions again; return how many partitions still lag."""
         for partition in list(self._lagging):
             while self._catch_up_some(partition):
                 pass
@@ -209,11 +194,7 @@ class Sender:
     # -- one round trip -------------------------------------------------------------------------
 
     def _send_rows(self, rows: list[SpoolRow]) -> dict[int, SendOutcome]:
-        """Send rows in one round trip; return the outcome for each partition.
-
-        Raises:
-            LogUnavailable: Redis is away or cannot serve.
-        """
+        """Send rows in one round trip; return the outcome for each partition."""
         fresh = [row for row in rows if row[0] > self._taken.get(row[1], 0)]
         if not fresh:
             return {}
@@ -341,9 +322,6 @@ def drain_orphans(
 
     A later call deletes a spool, once Redis has had all of it for `spool_keep` seconds: in a power
     cut Redis may lose its last second.
-
-    Raises:
-        LogUnavailable: Redis is away; the spools stay for the next call.
     """
     sent = 0
     for spool in files.adopt_all():

@@ -102,12 +102,6 @@ class PossiblyDelivered:
     """
 
     def __init__(self, spool: Path, last: int, *, empty: bool) -> None:
-        """Read what the last owner noted.
-
-        Args:
-            last: no row with a larger sequence is in it now.
-            empty: the spool has no row, so no row is in doubt.
-        """
         self._file = spool.with_suffix(DELIVERED_SUFFIX)
         self._announced = _read_delivered(self._file)
         if self._announced is None and empty:
@@ -173,7 +167,6 @@ class DiskReserve:
         return True
 
     def give_up(self) -> None:
-        """Delete the file."""
         self._path.unlink(missing_ok=True)
 
 
@@ -207,7 +200,6 @@ class Spool:
 
         Raises:
             SpoolCorrupt: the file is not a spool, or it is damaged.
-            SpoolFull: the disk is full.
         """
         self.path = path
         self.producer = path.stem
@@ -249,16 +241,12 @@ class Spool:
         """Store an event and return its sequence (G1: level ``spooled``).
 
         Args:
-            partition: the partition to which the event belongs.
             event_id: 16 bytes.
-            digest: the digest of the event's payload.
-            body: the envelope as msgpack.
             durable: whether the event must survive a power cut, by an fsync before returning.
 
         Raises:
             SpoolFull: the spool has reached its bound, or the disk is full; the event was not
                 accepted.
-            SpoolCorrupt: the file is damaged.
         """
         size = len(body) + ROW_OVERHEAD
         with self._writing:
@@ -292,7 +280,6 @@ class Spool:
         return sequence
 
     def _meaning(self, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
-        """Return what a failed insert means; on a full disk, free the reserve."""
         meaning = translate_sqlite_error(self.path, error)
         if isinstance(meaning, SpoolFull):
             self._give_up_reserve()
@@ -319,9 +306,6 @@ class Spool:
 
         Returns:
             How many rows this spool has now.
-
-        Raises:
-            SpoolFull: the disk is full.
         """
         with self._writing, spool_errors(self.path):
             with transaction(self._in):
@@ -337,11 +321,6 @@ class Spool:
     def rows_after(
         self, sequence: int, count: int, max_bytes: int, partition: int | None = None
     ) -> list[SpoolRow]:
-        """Return rows after a sequence, in order, bounded by count and bytes (at least one).
-
-        Raises:
-            SpoolCorrupt: the file is damaged.
-        """
         with self._reading, spool_errors(self.path):
             if partition is None:
                 cursor = self._out.execute(database.AFTER, (sequence, count))
@@ -389,9 +368,6 @@ class Spool:
 
         On a full disk the disk reserve makes room for that. No event is accepted then, until there
         is room for the reserve again or the spool is empty.
-
-        Raises:
-            SpoolCorrupt: the file is damaged.
         """
         if self._since_checkpoint >= _CHECKPOINT_EVERY or self._disk_full:
             self._checkpoint()
@@ -422,7 +398,6 @@ class Spool:
         self._reserve.give_up()
 
     def count_after(self, sequence: int) -> int:
-        """Return how many rows come after a sequence."""
         with self._writing, spool_errors(self.path):
             cursor = self._in.execute("select count(*) from events where seq > ?", (sequence,))
             return int(cursor.fetchone()[0])

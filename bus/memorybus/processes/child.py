@@ -40,10 +40,6 @@ class ChildProcess:
 
     Args:
         directory: its working directory; our own if None.
-        quiet: whether it reports nothing and stays in our session, so that it ends with our group.
-
-    Raises:
-        OSError: it cannot be started.
     """
 
     def __init__(
@@ -208,7 +204,6 @@ def wait_for_any(
 
     Args:
         timeout: the most seconds to wait; None for no limit.
-        also: descriptors that also end the wait when they can be read.
     """
     outputs = [child.fileno() for child in children]
     descriptors = [*also, *(output for output in outputs if output is not None)]
@@ -223,7 +218,6 @@ def start_child(
     """Start a child with these settings; after SIGTERM it has their `grace` until it is killed.
 
     Args:
-        settings: its settings, which it gets in its environment.
         directory: its working directory, in which it finds ``memorybus.toml``; ours if None.
     """
     environ = to_environ(settings)

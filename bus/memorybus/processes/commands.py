@@ -42,12 +42,9 @@ def worker_command(
     """Return the command line of worker processes and of their supervisor.
 
     Args:
-        providers: the instances to serve; those of the settings if none.
         jobs: how many recall processes each provider gets; the worker's own default if None.
-        processes: how many workers share the lanes.
         with_parent: whether the workers end with the process that starts them, and report to it why
             they fail.
-        json: whether the workers also write a JSON line that says why they fail.
         metrics: the address at which they serve metrics, as ``HOST:PORT``; none if empty.
     """
     command = module_command(_WORKERS, "worker", "--processes", str(processes))
@@ -63,11 +60,7 @@ def worker_command(
 
 
 def copy_command(name: str, mark: str) -> list[str]:
-    """Return the command line of a worker that serves one copy and nothing else.
-
-    Args:
-        mark: the end of the worker's id, by which its lanes are freed when it dies.
-    """
+    """Return the command line of a worker that serves one copy and nothing else."""
     return module_command(_WORKERS, "copy", "--name", name, "--mark", mark)
 
 
@@ -75,7 +68,6 @@ def run_archiver(settings: Settings) -> ArchiverRun:
     """Let a child seal all events that may be sealed now, and return its report.
 
     Raises:
-        EndedSilently: the child ended without a report; what it had sealed by then stays sealed.
         MemoryBusError: the child says why it could not work.
     """
     with running_child(module_command(_WORKERS, "archive"), settings) as child:
@@ -92,7 +84,6 @@ def describe_instance(
 
     Raises:
         MissingProvider, ConfigError: it cannot be made here.
-        EndedSilently: the child said nothing.
     """
     words = ["--provider", provider, "--name", name]
     given = msgspec.json.encode(options or {}).decode()
@@ -105,11 +96,7 @@ def describe_instance(
 
 
 def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
-    """Let a child describe all kinds of providers that exist, or only `kinds`.
-
-    Raises:
-        EndedSilently: the child said nothing.
-    """
+    """Let a child describe all kinds of providers that exist, or only `kinds`."""
     command = module_command(_WORKERS, "kinds", "--kinds", ",".join(kinds))
     offers: list[KindOffer] = []
     with running_child(command, settings) as child:
@@ -125,7 +112,6 @@ def fetch_for_instance(settings: Settings, provider: str) -> None:
 
     Raises:
         MemoryBusError: the child states why it could not.
-        EndedSilently: the child stated nothing.
     """
     with running_child(
         module_command(_WORKERS, "fetch", "--provider", provider), settings
@@ -137,15 +123,7 @@ def fetch_for_instance(settings: Settings, provider: str) -> None:
 def try_instance(
     settings: Settings, provider: str, name: str, options: Mapping[str, Any], terms: TrialTerms
 ) -> Iterator[TrialStep]:
-    """Let a child try an instance, or the copy `name` that serves it; yield each step.
-
-    Args:
-        options: the options in which the copy differs.
-        terms: see `TrialTerms`.
-
-    Raises:
-        EndedSilently: the child ended without a report.
-    """
+    """Let a child try an instance, or the copy `name` that serves it; yield each step."""
     words = ["--provider", provider, "--name", name, "--wait", str(terms.wait)]
     words += ["--agent", terms.agent, "--user", terms.user]
     given = msgspec.json.encode(options).decode()

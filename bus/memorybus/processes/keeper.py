@@ -23,7 +23,6 @@ class Death(msgspec.Struct, frozen=True):
     delay: float  # seconds until another one is started
 
     def __str__(self) -> str:
-        """Describe it for people."""
         if self.child is None:
             return f"cannot be started: {self.why}"
         return f"ended (exit code {self.code})" + (f": {self.why}" if self.why else "")

@@ -21,7 +21,6 @@ class OptionField(msgspec.Struct, frozen=True):
 
     @property
     def kind_of_value(self) -> OptionType:
-        """The type of its value."""
         if self.type:
             return self.type
         if isinstance(self.default, bool):

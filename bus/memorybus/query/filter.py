@@ -49,7 +49,6 @@ class Matcher:
         self.everything = not (self._required or self._excepted or self._upto)
 
     def wants(self, row: EventRow) -> bool:
-        """Return whether a row is wanted."""
         return (
             all(getattr(row, field) in words for field, words in self._required)
             and not any(getattr(row, field) in words for field, words in self._excepted)
@@ -68,12 +67,6 @@ class EventFilter:
     __slots__ = ("_forgotten", "_matcher", "_partition", "_plan", "needs_row", "takes_all")
 
     def __init__(self, plan: Plan, partition: int, forgotten: Sequence[Query] = ()) -> None:
-        """Prepare the filter.
-
-        Args:
-            plan: which events the reader takes.
-            forgotten: queries for events that nobody may read any more.
-        """
         self._plan = plan if partition in plan.spans else WHOLE
         self._partition = partition
         self._matcher = Matcher(plan.query)

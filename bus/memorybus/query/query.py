@@ -51,7 +51,6 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     upto: int = 0
 
     def wants(self, row: EventRow) -> bool:
-        """Return whether a row is wanted."""
         pairs = (
             (self.ids, row.id),
             (self.users, row.user),

@@ -62,9 +62,7 @@ class ProviderAsker(Protocol):
 
     recalling: frozenset[str]  # the providers that answered recalls at the last look-up
 
-    def ask(self, question: WarmAsk, wait: float, there: Collection[str]) -> Replies:
-        """See `PromptAsker.ask`."""
-        ...
+    def ask(self, question: WarmAsk, wait: float, there: Collection[str]) -> Replies: ...
 
 
 class SessionRecall:
@@ -161,7 +159,6 @@ class SessionRecall:
 
 
 def _amounts(answer: Answer) -> list[Counted]:
-    """Return what is counted of an answer."""
     amounts = [(name, "warm", 1) for name in answer.ready]
     amounts += [(name, "nothing", 1) for name, result in answer.ready.items() if not result.lines]
     for name in answer.replies.asked or ():

@@ -70,9 +70,6 @@ class PromptAsker:
 
     Attributes:
         recalling: the providers that answered recalls at the last look-up.
-
-    Args:
-        log_state: what the flusher knows of Redis.
     """
 
     def __init__(
@@ -89,7 +86,6 @@ class PromptAsker:
         self._reset()
 
     def _reset(self) -> None:
-        """Start without connections and with new locks: a parent process keeps its own."""
         self.recalling: frozenset[str] = frozenset()
         self._connection: PromptConnection | None = None
         self._connecting = threading.Lock()
@@ -180,11 +176,7 @@ class PromptAsker:
             return self._connection
 
     def report(self, counted: deque[Counted]) -> None:
-        """Move counts to Redis, unless Redis is known to be away.
-
-        Raises:
-            LogUnavailable: Redis is away; the counts are kept for the next time.
-        """
+        """Move counts to Redis, unless Redis is known to be away."""
         if counted and self._log_state() == "up":
             self._connect().report(counted)
 
@@ -194,14 +186,12 @@ class PromptAsker:
             self._connection.delete_slot(slot)
 
     def close(self) -> None:
-        """Close the connections."""
         connection, self._connection = self._connection, None
         if connection is not None and self._pid == os.getpid():
             connection.close()
 
 
 def _is_expected(error: Exception) -> bool:
-    """Whether an error means that Redis is away, or sent something that cannot be decoded."""
     from redis.exceptions import RedisError
 
     return isinstance(error, MemoryBusError | RedisError | OSError | msgspec.MsgspecError)

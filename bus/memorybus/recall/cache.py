@@ -39,12 +39,7 @@ _decode_result = msgspec.msgpack.Decoder(prepared(WarmResult)).decode
 
 
 class WarmCache:
-    """Reads warm results over one connection, in one round trip. Any thread may call it.
-
-    Args:
-        settings: see `Settings`; `prefetch_deadline` bounds every read.
-        log_state: returns what the flusher knows of Redis.
-    """
+    """Reads warm results over one connection, in one round trip. Any thread may call it."""
 
     def __init__(self, settings: Settings, clock: Clock, log_state: Callable[[], LogState]) -> None:
         self.wants_connection = True
@@ -60,12 +55,7 @@ class WarmCache:
         self._pid = os.getpid()
 
     def keys(self, owner: str, *slots: str) -> tuple[str, ...]:
-        """Return the keys that `read` reads: the marks of an owner, and slots by preference.
-
-        Args:
-            owner: the owner who asks (`keys.owner_slot`).
-            slots: the slots; the first one with results counts.
-        """
+        """Return the keys that `read` reads: the marks of an owner, and slots by preference."""
         return (self._keys.retracted(owner), *map(self._keys.warm, slots))
 
     def sections(self, keys: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
@@ -77,7 +67,6 @@ class WarmCache:
         """Wait for the first result of `keys`, and a moment longer for others (G9).
 
         Args:
-            keys: as for `read`.
             until: the monotonic time at which to stop; while Redis is known to be away, it does
                 not wait.
         """
@@ -133,11 +122,7 @@ class WarmCache:
             raise
 
     def connect(self) -> None:
-        """Connect if need be, on the flusher's thread; the agent's only reads.
-
-        Raises:
-            LogUnavailable: no connection.
-        """
+        """Connect if need be, on the flusher's thread; the agent's only reads."""
         if not self.wants_connection:
             return
         if self._pid != os.getpid():
@@ -164,14 +149,12 @@ class WarmCache:
     def in_provider_order(
         self, lines: Mapping[str, tuple[str, ...]]
     ) -> list[tuple[str, tuple[str, ...]]]:
-        """Return providers with their lines in the order of a memory block."""
         known = [(name, lines[name]) for name in self._order if name in lines]
         if len(known) == len(lines):
             return known
         return known + sorted(pair for pair in lines.items() if pair[0] not in self._order)
 
     def close(self) -> None:
-        """Close the connection."""
         if self._pid != os.getpid():
             self._drop_parents_connection()
         with self._lock:
@@ -179,12 +162,7 @@ class WarmCache:
 
 
 def _readable_results(marks: list[bytes], *slots: list[bytes]) -> dict[str, WarmResult]:
-    """Return the results of the first slot that has any, but those from before their owner's mark.
-
-    Args:
-        marks: the owner's marks (`retractions`), names and values alternating.
-        slots: the fields of each slot's hash, likewise.
-    """
+    """Return the first slot's results, if it has any, without those before their owner's mark."""
     fields = next(filter(None, slots), [])
     results = {
         name.decode(): _decode_result(body)
@@ -209,12 +187,6 @@ class HashReader:
     Attributes:
         is_asking: whether a read has begun. It stays true after a read that failed, since its reply
             may still come; then the connection must not be used any more.
-
-    Args:
-        settings: see `Settings`; `prefetch_deadline` is the longest time of a read.
-
-    Raises:
-        LogUnavailable: no connection.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -232,11 +204,7 @@ class HashReader:
         self._limited: dict[Any, float] = {}
 
     def ping(self) -> None:
-        """Wait for an answer: a Redis that hangs takes connections all the same.
-
-        Raises:
-            LogUnavailable: there is none; the connection is closed.
-        """
+        """Wait for an answer: a Redis that hangs takes connections all the same."""
         try:
             self._redis.ping()
         except self._errors as error:
@@ -248,10 +216,6 @@ class HashReader:
 
         Args:
             left: seconds within which the server must answer.
-
-        Raises:
-            LogUnavailable: it did not answer in time.
-            LogError: the value of a key is not a hash.
         """
         self.is_asking = True
         connection = self._connection

@@ -63,7 +63,6 @@ class RecallHealth:
         self._keys = keys
 
     def read(self, providers: Sequence[str]) -> dict[str, RecentRecalls]:
-        """Return the health of some providers' recalls, in one round trip."""
         with self._redis.pipeline(transaction=False) as pipe:
             for name in providers:
                 pipe.hgetall(self._keys.recalls(name))
@@ -72,12 +71,7 @@ class RecallHealth:
         return {name: _decode_health(next(replies), next(replies)) for name in providers}
 
     def note_failure(self, provider: str, error: str, now_ms: int) -> None:
-        """Note a failure, and pause the provider if there were several in a row.
-
-        Args:
-            error: the reason, as `redact.describe_error` returns it.
-            now_ms: the time, for people.
-        """
+        """Note a failure, and pause the provider if there were several in a row."""
         key = self._keys.recalls(provider)
         with self._redis.pipeline(transaction=True) as pipe:
             pipe.hincrby(key, "failing", 1)
@@ -90,7 +84,6 @@ class RecallHealth:
             self._redis.set(self._keys.paused(provider), "1", px=round(pause * 1000))
 
     def note_success(self, provider: str) -> None:
-        """Note that a provider which had failed answers again."""
         with self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(self._keys.recalls(provider), "failing", 0)
             pipe.pexpire(self._keys.recalls(provider), _DAY_MS)
@@ -98,7 +91,6 @@ class RecallHealth:
             pipe.execute()
 
     def count_skipped(self, providers: Sequence[str]) -> None:
-        """Count for each provider a recall that is not made."""
         with self._redis.pipeline(transaction=False) as pipe:
             for name in providers:
                 pipe.hincrby(self._keys.recalls(name), "skipped", 1)
@@ -138,11 +130,7 @@ class PromptCounts(msgspec.Struct, frozen=True):
 
 
 def report_counts(redis: Redis, keys: Keys, counted: deque[Counted]) -> None:
-    """Move counts from this process to Redis, in one round trip.
-
-    Raises:
-        redis.RedisError: Redis is away; the counts stay for the next call.
-    """
+    """Move counts from this process to Redis, in one round trip."""
     taken = [counted.popleft() for _ in range(len(counted))]
     if not taken:
         return
@@ -159,11 +147,7 @@ def report_counts(redis: Redis, keys: Keys, counted: deque[Counted]) -> None:
 
 
 def read_counts(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, PromptCounts]:
-    """Return the counts of some providers, in one round trip.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
+    """Return the counts of some providers, in one round trip."""
     fields = PromptCounts.__struct_fields__
     with redis.pipeline(transaction=False) as pipe:
         for name in providers:

@@ -122,7 +122,6 @@ def _on_one_line(text: str) -> str:
 
 
 def message_texts(message: object) -> Iterator[str]:
-    """Yield the texts of a chat message, or a text alone."""
     content = message.get("content") if isinstance(message, Mapping) else message
     parts = content if isinstance(content, list | tuple) else (content,)
     for part in parts:

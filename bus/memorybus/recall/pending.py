@@ -41,11 +41,7 @@ class RecallSender(Protocol):
     """Sends a request; `requester.RecallRequester` is one."""
 
     def ask(self, ask: Ask) -> None:
-        """Send a request.
-
-        Raises:
-            LogError: it cannot be sent now.
-        """
+        """Send a request."""
         ...
 
 
@@ -103,7 +99,6 @@ class PendingAsks:
         return due
 
     def _put_back(self, asks: list[Ask]) -> None:
-        """Put back requests that were not sent, before those that have come since."""
         with self._lock:
             self._asks = {_key(ask): ask for ask in asks} | self._asks
             self._drop_oldest()
@@ -115,5 +110,4 @@ class PendingAsks:
 
 
 def _key(ask: Ask) -> _Key:
-    """Return a request's kind and slot: a newer request with the same key replaces it."""
     return type(ask), ask.slot

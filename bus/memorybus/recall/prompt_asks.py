@@ -63,9 +63,6 @@ def put_question(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[
     """Ask some providers, in one round trip. They take the newest question first.
 
     So when the load is too high, some prompts get their answer in time instead of none.
-
-    Raises:
-        redis.RedisError: Redis is away.
     """
     body = msgspec.json.encode(ask)
     with jobs.pipeline(transaction=False) as pipe:
@@ -78,22 +75,13 @@ def put_question(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[
 
 
 def take_question(jobs: Redis, keys: Keys, provider: str, timeout: float) -> PromptAsk | None:
-    """Wait for a question to a provider for at most `timeout` seconds.
-
-    Raises:
-        redis.RedisError: Redis is away.
-        msgspec.MsgspecError: the list held something that is not a question.
-    """
+    """Wait for a question to a provider for at most `timeout` seconds."""
     found: Any = jobs.blpop([keys.asks(provider)], timeout)
     return None if found is None else _ask_decoder.decode(found[1])
 
 
 def send_reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> None:
-    """Wake the asker with one provider's reply.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
+    """Wake the asker with one provider's reply."""
     key = keys.answers(ask.id)
     with jobs.pipeline(transaction=True) as pipe:
         pipe.rpush(key, msgspec.msgpack.encode(answer))
@@ -102,12 +90,7 @@ def send_reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> 
 
 
 def await_reply(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> PromptReply | None:
-    """Wait for the next reply to a question for at most `timeout` seconds.
-
-    Raises:
-        redis.RedisError: Redis is away.
-        msgspec.MsgspecError: the list held something that is not a reply.
-    """
+    """Wait for the next reply to a question for at most `timeout` seconds."""
     found: Any = jobs.blpop([keys.answers(ask.id)], timeout)
     return None if found is None else _reply_decoder.decode(found[1])
 
@@ -134,9 +117,6 @@ class PromptConnection:
         """Make a question the newest of its slot, and ask some providers.
 
         Args:
-            question: the question; its positions are filled in here.
-            providers: the providers to ask.
-            ask_id: 32 hex digits.
             left: seconds for which the asker waits.
         """
         until_ms = read_server_ms(self._redis) + round(left * 1000)
@@ -158,17 +138,12 @@ class PromptConnection:
         self._redis.delete(*self._keys.slot(slot))
 
     def report(self, counted: deque[Counted]) -> None:
-        """Move counts to Redis.
-
-        Raises:
-            LogUnavailable: Redis is away.
-        """
+        """Move counts to Redis."""
         try:
             report_counts(self._redis, self._keys, counted)
         except (RedisError, OSError) as error:
             raise translate_redis_error(error, "recall") from error
 
     def close(self) -> None:
-        """Close both connections."""
         self._redis.close()
         self._jobs.close()

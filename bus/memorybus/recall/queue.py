@@ -36,7 +36,6 @@ _FAILURE_TTL = 60  # seconds for which RQ's own tools show a failed job (its def
 
 
 def queue_name(namespace: str, provider: str) -> str:
-    """Return the RQ queue of a provider's recalls."""
     return f"{namespace}-recall-{provider}"
 
 
@@ -81,17 +80,11 @@ def enqueue_call(
     """Enqueue a job that somebody waits for, in the queue of a provider's recalls.
 
     Args:
-        body: its one argument, as JSON.
-        job_id: 32 hex digits.
         timeout: seconds for which the caller waits.
         life: seconds within which the job must begin.
-        at_front: whether it goes before the jobs that wait already.
 
     Returns:
         Why the job will not run, or "".
-
-    Raises:
-        redis.RedisError, LogUnavailable: Redis is away.
     """
     jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
     try:
@@ -109,11 +102,7 @@ def enqueue_call(
 
 
 class RecallQueue:
-    """Adds jobs to a queue. Belongs to one thread; raises what redis-py raises.
-
-    Args:
-        jobs: the Redis of the jobs.
-    """
+    """Adds jobs to a queue. Belongs to one thread; raises what redis-py raises."""
 
     def __init__(self, jobs: Redis, settings: Settings, provider: str) -> None:
         self._jobs = jobs
@@ -175,11 +164,7 @@ class RecallDemand:
         self._jobs = connect_jobs(settings, timeout=_REPLY_TIMEOUT)
 
     def providers_with_work(self, providers: Sequence[str]) -> list[str]:
-        """Return the providers for which a recall process has something to do.
-
-        Raises:
-            redis.RedisError, OSError: the Redis of the jobs is away.
-        """
+        """Return the providers for which a recall process has something to do."""
         keys = [key for name in providers for key in request_keys(self._namespace, name)]
         if not keys or not self._jobs.exists(*keys):
             return []
@@ -189,5 +174,4 @@ class RecallDemand:
             return [name for name, there in zip(providers, pipe.execute(), strict=True) if there]
 
     def close(self) -> None:
-        """Close the connection."""
         self._jobs.close()

@@ -108,9 +108,6 @@ def still_awaited(
     must not be left out for that. After `JOB_TTL_SECONDS` a waiting job has ended as well.
 
     Args:
-        before: the providers that had a worker at the look-up before.
-        away: what this function returned at that look-up.
-        running: the providers that have a worker now.
         now: monotonic seconds.
     """
     gone = (set(before) | away.keys()) - set(running)
@@ -122,7 +119,6 @@ class RecallRequester:
     """Sends requests for recalls. Belongs to one thread.
 
     Args:
-        redis: the log's Redis, which also holds requests and results.
         patience: seconds that the jobs' Redis may take to reply; events may wait meanwhile.
     """
 
@@ -142,14 +138,6 @@ class RecallRequester:
         self._answering = RecallProviderLookup(redis, settings, clock)
 
     def ask(self, ask: Ask) -> None:
-        """Perform one request.
-
-        Args:
-            ask: a `WarmAsk` or a `CarryAsk`.
-
-        Raises:
-            LogUnavailable: Redis is away; send the request again later.
-        """
         try:
             if isinstance(ask, CarryAsk):
                 self._carry(ask)
@@ -183,9 +171,6 @@ class RecallRequester:
 
         Returns:
             The providers whose queue is full: they get no job (G10).
-
-        Raises:
-            redis.RedisError: Redis is away.
         """
         ttl = lifetime_ms(self._settings, want)
         call = scripts.request_recall(self._keys, slot, msgspec.json.encode(want), ttl)
@@ -196,7 +181,6 @@ class RecallRequester:
         return refused
 
     def close(self) -> None:
-        """Close the connection to the jobs' Redis."""
         self._jobs.close()
 
     def _queue(self, provider: str) -> RecallQueue:

@@ -38,11 +38,7 @@ _KEYS_OF_ALL_SHARDS = 512  # number of keys that almost surely reach every shard
 
 
 def change_mark(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:
-    """Make everything unreadable that a provider has recalled for an owner so far.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
+    """Make everything unreadable that a provider has recalled for an owner so far."""
     key = Keys(settings.namespace).retracted(owner_slot(scope))
     with redis.pipeline(transaction=True) as pipe:
         pipe.hset(key, provider, new_id())
@@ -52,21 +48,13 @@ def change_mark(redis: Redis, settings: Settings, scope: Scope, provider: str) -
 
 
 def change_mark_now(settings: Settings, scope: Scope, provider: str) -> None:
-    """Do as `change_mark` does, over a connection of its own; safe on any thread.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
+    """Do as `change_mark` does, over a connection of its own; safe on any thread."""
     with connect_redis(settings) as redis:
         change_mark(redis, settings, scope, provider)
 
 
 def mark_of(redis: Redis, settings: Settings, scope: Scope, provider: str) -> str:
-    """Return the mark of an owner and a provider; "" if nothing was taken back lately.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
+    """Return the mark of an owner and a provider; "" if nothing was taken back lately."""
     key = Keys(settings.namespace).retracted(owner_slot(scope))
     found: bytes | None = redis.hget(key, provider)  # type: ignore[assignment]
     return found.decode() if found else ""
@@ -77,9 +65,6 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
 
     Returns:
         The number of results.
-
-    Raises:
-        LogUnavailable: Redis is away; call this again.
     """
     keys = Keys(settings.namespace)
     jobs = connect_jobs(settings)
@@ -108,10 +93,6 @@ def purge_sessions(
 
     Args:
         sessions: the sessions with their scopes; each epoch has results of its own.
-        instances: the provider instances whose recalls under way become unreadable.
-
-    Raises:
-        LogUnavailable: Redis is away; call this again.
     """
     keys = Keys(settings.namespace)
     owners = {scope for scope, _ in sessions}
@@ -134,9 +115,6 @@ def purge_answers(settings: Settings, providers: Iterable[str]) -> None:
     """Delete everybody's warm results of some providers, which are asked again, and all replies.
 
     A reply is an answer to a call of a minute ago at most.
-
-    Raises:
-        LogUnavailable: Redis is away; call this again.
     """
     keys = Keys(settings.namespace)
     redis = connect_redis(settings)
@@ -183,7 +161,6 @@ def _delete_results(redis: Redis, keys: Keys, provider: str, slots: list[str]) -
 
 
 def _requests_of(redis: Redis, keys: Keys, slots: list[str]) -> dict[str, RecallRequest]:
-    """Return the newest request of each slot that has one."""
     with redis.pipeline(transaction=False) as pipe:
         for slot in slots:
             pipe.hget(keys.want(slot), "r")

@@ -115,11 +115,7 @@ def parts_of(block: str) -> tuple[list[str], list[BlockPart], list[str]]:
 
 
 def shown_block(record: Recalled) -> str:
-    """Return the block that a prompt was given, word for word.
-
-    Raises:
-        CorruptEnvelope: the record is damaged.
-    """
+    """Return the block that a prompt was given, word for word."""
     try:
         unpacked = zlib.decompressobj().decompress(record.block, 4 * MAX_BLOCK)
         return unpacked.decode(errors="surrogatepass")
@@ -149,9 +145,6 @@ def record_of(turn: Envelope, newest_first: Iterable[Envelope]) -> Recalled | No
 
     A record names its turn. One that another process made names none, since the turn came later:
     it is the newest one before the turn with the same words.
-
-    Args:
-        newest_first: the records, turns and beginnings of sessions; of other keys, too.
     """
     if not isinstance(turn.event, TurnCompleted):
         return None

@@ -52,11 +52,7 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 def group_by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
-    """Group keys by the server that holds them; a single server holds them all.
-
-    Raises:
-        redis.RedisError: the cluster does not answer.
-    """
+    """Group keys by the server that holds them; a single server holds them all."""
     if isinstance(redis, Cluster):
         return redis.shards(keys)
     fails_over = isinstance(redis.connection_pool, SentinelConnectionPool)
@@ -64,12 +60,7 @@ def group_by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
 
 
 def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str]]:
-    """Group keys so that one script may use a group: by slot; on a single server, all together.
-
-    Args:
-        redis: the client that will run the scripts.
-        most: the largest number of keys in a group, because a running script blocks its server.
-    """
+    """Group keys so that one script may use a group: by slot; on a single server, all together."""
     groups: dict[int, list[str]] = {}
     clustered = isinstance(redis, Cluster)
     for key in keys:
@@ -109,11 +100,7 @@ class Cluster(Redis):
         return self._nodes.client_at(self._nodes.owner(key))
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Run one command on the shard of its key.
-
-        Raises:
-            redis.RedisError: as the server or the connection says.
-        """
+        """Run one command on the shard of its key."""
         if args[0] == _ON_ALL_SHARDS:
             said = [node.execute_command(*args, **options) for node in self._nodes.clients()]
             return said[-1]
@@ -187,11 +174,6 @@ class Cluster(Redis):
         return replies, asked
 
     def transaction_on_one_shard(self, commands: Sequence[Command], raising: bool) -> list[Any]:
-        """Run commands as one transaction.
-
-        Raises:
-            redis.RedisError: as the server says; also if they belong to several shards.
-        """
         address = self._nodes.owner(key_of(commands[0][0]))
         with self._nodes.client_at(address).pipeline() as pipe:
             pipe.command_stack = list(commands)
@@ -210,7 +192,6 @@ class Cluster(Redis):
         raise NotImplementedError(f"{command}: replies of a cluster are read as redis-py does")
 
     def close(self) -> None:
-        """Close the connections to every shard."""
         self._nodes.close()
 
 
@@ -295,14 +276,7 @@ class _ShardRequest:
 
 
 def key_of(args: Sequence[Any]) -> str | bytes | None:
-    """Return the key that decides where a command goes; None if it has none.
-
-    Args:
-        args: the command as redis-py sends it; a name of two words may be one argument.
-
-    Raises:
-        redis.RedisError: the caller must send it to each shard.
-    """
+    """Return the key that decides where a command goes; None if it has none."""
     name = args[0].decode() if isinstance(args[0], bytes) else str(args[0])
     words = [*name.upper().split(), *args[1:]]
     if words[0] in _KEYLESS_COMMANDS:

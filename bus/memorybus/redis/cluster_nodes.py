@@ -59,13 +59,7 @@ def slot_of(key: str | bytes) -> int:
 
 
 class Nodes:
-    """The nodes of one cluster, and the newest map of it. Several threads may use it.
-
-    Args:
-        seeds: the nodes to ask first.
-        options: the options of every connection, as redis-py names them.
-        single: whether to keep one connection to each node, for a client of one thread.
-    """
+    """The nodes of one cluster, and the newest map of it. Several threads may use it."""
 
     def __init__(
         self, seeds: Sequence[tuple[str, int]], options: Mapping[str, Any], *, single: bool
@@ -79,11 +73,7 @@ class Nodes:
         self._lock = threading.RLock()
 
     def owner(self, key: str | bytes | None) -> str:
-        """Return the address of the node that holds a key; for None, that of slot 0.
-
-        Raises:
-            redis.ConnectionError: no node serves the slot, or none answers.
-        """
+        """Return the address of the node that holds a key; for None, that of slot 0."""
         slot = 0 if key is None else slot_of(key)
         found = (self._map or self.refresh()).owner(slot)
         if found is None:
@@ -96,9 +86,6 @@ class Nodes:
 
         A failed replica is not in the map. It may come back and take the primary's place, without
         what it missed.
-
-        Raises:
-            redis.RedisError: the primary does not answer.
         """
         known = self._map or self.refresh()
         if address in known.replicated or address not in known.ids:
@@ -148,9 +135,6 @@ class Nodes:
     def refresh(self, first: str = "") -> SlotMap:
         """Read the map again from the first node that answers.
 
-        Args:
-            first: a node that is asked before the others, because its map is newer.
-
         Raises:
             redis.ConnectionError: none answers; an `AuthenticationError` if one refuses us.
         """
@@ -174,12 +158,10 @@ class Nodes:
         yield from sorted(known, key=lambda address: address == self._failed)
 
     def _close_unused(self, slots: SlotMap) -> None:
-        """Close the clients of nodes that own no slots any more."""
         for address in self._clients.keys() - {*slots.owners}:
             self._clients.pop(address).close()
 
     def close(self) -> None:
-        """Close every connection."""
         with self._lock:
             for client in self._clients.values():
                 client.close()

@@ -114,7 +114,6 @@ class _Once(Retry):
     """Tries each command once, and notes on its error which server was asked.
 
     Args:
-        place: the server's URL without credentials.
         remedy: what to do if it does not answer.
     """
 
@@ -154,9 +153,6 @@ def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool 
         timeout: seconds for connecting and for each reply.
         single: open one connection here, for one thread, and use no pool, which costs time for
             each command.
-
-    Raises:
-        LogUnavailable: with `single`, if the connection fails.
     """
     try:
         remedy = _start_yours(settings.url, "url") if settings.url else _START_OURS
@@ -208,7 +204,6 @@ def _cluster_client(url: str, options: dict[str, Any], single: bool) -> Redis:
 
 
 def _sentinel_client(url: str, options: dict[str, Any], single: bool) -> Redis:
-    """Return a client of the master that sentinels name."""
     given = _url_options(url)
     asking = {
         "username": given.pop("sentinel_username", None),
@@ -237,15 +232,7 @@ def _url_options(url: str) -> dict[str, Any]:
 
 
 def ask_redis(ask: Callable[[], Any], where: str) -> Any:
-    """Call `ask`, and translate the errors of redis-py into those of the bus.
-
-    Args:
-        ask: sends commands with redis-py; its result is returned.
-        where: see `translate_redis_error`.
-
-    Raises:
-        LogError: Redis refused or did not answer.
-    """
+    """Call `ask`, and translate the errors of redis-py into those of the bus."""
     try:
         return ask()
     except (RedisError, OSError) as error:
@@ -282,7 +269,6 @@ def foreign_key_error(key: str) -> ForeignKey:
 
 
 def _access_denied_error(text: str, where: str) -> AccessDenied:
-    """Return the error for a server that refuses our credentials."""
     who, said = "Redis", text.rstrip(".")
     if _SENTINEL_DENIED in text:
         who, said = "a sentinel", "sentinel_username, sentinel_password"

@@ -33,11 +33,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 def server_facts(redis: Redis) -> Server:
-    """Ask one server.
-
-    Raises:
-        redis.RedisError: no answer.
-    """
+    """Ask one server."""
     info = redis.info("everything")
     return Server(
         version=str(info.get("valkey_version") or info["redis_version"]),
@@ -73,11 +69,7 @@ def _config(redis: Redis, name: str) -> str:
 
 
 def read_server_ms(redis: Redis) -> int:
-    """Ask a server for its time, in milliseconds since the Unix epoch.
-
-    Raises:
-        redis.RedisError: no answer.
-    """
+    """Ask a server for its time, in milliseconds since the Unix epoch."""
     return to_milliseconds(redis.time())
 
 
@@ -125,7 +117,6 @@ KNOWN_FAULTS = (
 
 
 def faults_of(server: Server) -> Iterator[Fault]:
-    """Yield the known faults of a server."""
     for fault in KNOWN_FAULTS:
         if _has(server.release, fault.mended.get(server.product, ())):
             yield fault

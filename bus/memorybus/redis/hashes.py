@@ -21,11 +21,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def decode_entries(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
-    """Return every entry, by name.
-
-    Raises:
-        ForeignKey: an entry is not ours.
-    """
+    """Return every entry, by name."""
     try:
         return {
             name.decode(): msgspec.json.decode(body, type=prepared(kind))
@@ -45,11 +41,7 @@ def decode_readable(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str,
 
 
 def add_counts(redis: Redis, amounts: Mapping[tuple[str, str], int], life_ms: int) -> None:
-    """Add amounts, given by key and field, in one round trip; each hash expires after `life_ms`.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
+    """Add amounts, given by key and field, in one round trip; each hash expires after `life_ms`."""
     with redis.pipeline(transaction=False) as pipe:
         for (key, field), amount in amounts.items():
             if amount:

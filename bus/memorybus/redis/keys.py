@@ -76,87 +76,66 @@ class Keys:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"
 
     def log(self, partition: int) -> str:
-        """Return the partition's stream."""
         return self._partition(partition, "log")
 
     def state(self, partition: int) -> str:
-        """Return the partition's counters."""
         return self._partition(partition, "state")
 
     def producers(self, partition: int) -> str:
-        """Return the last sequence of each producer."""
         return self._partition(partition, "producers")
 
     def seen(self, partition: int) -> tuple[str, str]:
-        """Return the current and the previous window of event ids."""
         return self._partition(partition, "seen:new"), self._partition(partition, "seen:old")
 
     def lane(self, partition: int, provider: str) -> str:
-        """Return a lane's epoch and checkpoint."""
         return self._partition(partition, f"lane:{provider}")
 
     def lease(self, partition: int, provider: str) -> str:
-        """Return a lane's lease."""
         return self._partition(partition, f"lease:{provider}")
 
     def parked(self, partition: int, provider: str) -> str:
-        """Return a lane's parked order keys."""
         return self._partition(partition, f"parked:{provider}")
 
     def dead(self, partition: int, provider: str) -> str:
-        """Return a lane's dead letters."""
         return self._partition(partition, f"dead:{provider}")
 
     def amended(self, partition: int, provider: str) -> str:
-        """Return the later refusals and edits of a lane's dead letters."""
         return self._partition(partition, f"amended:{provider}")
 
     def reply(self, partition: int, event_id: str) -> str:
-        """Return what providers answered to an event, or to a call."""
         return self._partition(partition, f"reply:{event_id}")
 
     def redo(self, provider: str) -> str:
-        """Return the requests of operators about a provider's dead letters."""
         return f"{self.namespace}:redo:{provider}"
 
     def want(self, slot: str) -> str:
-        """Return the newest request of a session's recall slot."""
         return f"{self.namespace}:want:{{{slot}}}"
 
     def warm(self, slot: str) -> str:
-        """Return a session's warm results."""
         return f"{self.namespace}:warm:{{{slot}}}"
 
     def slot(self, slot: str) -> tuple[str, str]:
-        """Return all keys of a recall slot: its request and its warm results."""
         return self.want(slot), self.warm(slot)
 
     def retracted(self, owner: str) -> str:
-        """Return the marks that change when an event of an owner is retracted."""
         return f"{self.namespace}:retracted:{{{owner}}}"
 
     def budget(self, provider: str) -> str:
-        """Return how many calls a provider instance has made, where that is bounded."""
         return f"{self.namespace}:budget:{{{provider}}}"
 
     def spent(self, provider: str, what: str) -> str:
-        """Return how often a provider has used one paid resource today."""
         return f"{self.namespace}:spent:{{{provider}}}:{what}"
 
     def recalls(self, provider: str) -> str:
-        """Return how a provider's last recalls went."""
         return f"{self.namespace}:recalls:{{{provider}}}"
 
     def rebuilding(self, provider: str) -> str:
-        """Return the entry that exists while a command rebuilds or verifies a provider."""
         return f"{self.namespace}:rebuilding:{provider}"
 
     def deriving(self, provider: str) -> str:
-        """Return the entry that names the worker which derives from a provider's facts."""
         return f"{self.namespace}:deriving:{provider}"
 
     def fence(self, guarded: str, provider: str) -> str:
-        """Return the entry of a command that may change a hash of instances, in the hash's slot."""
         return f"{self.namespace}:{{{guarded}}}:fence:{provider}"
 
     def asks(self, provider: str) -> str:
@@ -168,15 +147,12 @@ class Keys:
         return f"{self.namespace}:answers:{{{ask_id}}}"
 
     def prompts(self, provider: str) -> str:
-        """Return how prompts were answered by a provider."""
         return f"{self.namespace}:prompts:{{{provider}}}"
 
     def work(self, provider: str) -> str:
-        """Return what workers counted of their work for a provider."""
         return f"{self.namespace}:work:{{{provider}}}"
 
     def paused(self, provider: str) -> str:
-        """Return the entry that exists while a provider is asked for no recalls."""
         return f"{self.namespace}:paused:{{{provider}}}"
 
 

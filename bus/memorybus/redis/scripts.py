@@ -67,11 +67,7 @@ class ScriptCall(NamedTuple, Generic[R]):
         return (self.script.sha, len(keys), *keys, *self.request.args)
 
     def read(self, reply: Any) -> R:
-        """Return what a reply means.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-        """
+        """Return what a reply means."""
         if self.request.owned is not None and reply == 0:
             why = f"{self.request.owned} is not the lane's newest: it has another owner"
             raise LeaseLost(why, fenced=True)
@@ -101,11 +97,6 @@ def _load(name: str, shared: Sequence[str]) -> Script:
 
 
 def run(redis: Redis, call: ScriptCall[R]) -> R:
-    """Run one call.
-
-    Raises:
-        redis.RedisError: as the server or the connection says.
-    """
     reply = run_many(redis, [call])[0]
     if isinstance(reply, Exception):
         raise reply
@@ -182,9 +173,6 @@ def append(
     """Append a batch to one partition, each event once (G2).
 
     Args:
-        expected: the last sequence that Redis took of the producer, as the producer knows it.
-        window_ms: how long one window of event ids lasts.
-        max_ids: the most event ids in a window.
         possibly_delivered: events up to this sequence may have been in the log before, and are
             marked as such.
     """
@@ -248,12 +236,10 @@ class OwnedLane(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The key of the lane's hash."""
         return self.keys.lane(self.partition, self.provider)
 
     @property
     def lease(self) -> str:
-        """The key of its lease."""
         return self.keys.lease(self.partition, self.provider)
 
     @property
@@ -263,16 +249,13 @@ class OwnedLane(msgspec.Struct, frozen=True):
 
     @property
     def parked(self) -> str:
-        """The key of its parked keys."""
         return self.keys.parked(self.partition, self.provider)
 
     @property
     def dead(self) -> str:
-        """The key of its dead letters."""
         return self.keys.dead(self.partition, self.provider)
 
     def __str__(self) -> str:
-        """Name it for people."""
         return f"{self.provider}, partition {self.partition}: epoch {self.epoch}"
 
 
@@ -427,7 +410,6 @@ def change_field(
     """Check and change a field of a hash in one step; return its value from before.
 
     Args:
-        to: the new value; empty to delete the field.
         seen: the field is changed only if it has this value (empty: only if it does not exist);
             None to change it whatever it has.
         lock: nothing is changed unless this key, in the hash's slot, still has this value (G8);
@@ -465,7 +447,6 @@ def request_recall(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> Script
 def store_warm(
     keys: Keys, slot: str, provider: str, generation: int, result: bytes, ttl_ms: int
 ) -> ScriptRequest[None]:
-    """Store a result, unless there is a newer request or result."""
     return ScriptRequest(keys.slot(slot), (provider, generation, result, ttl_ms))
 
 
@@ -486,9 +467,7 @@ def seal(
     be in the archive.
 
     Args:
-        entry: the archive's last entry.
         hot_ms: how long a sealed entry stays in the log, milliseconds.
-        known: the log's last entry up to which the archive certainly has everything.
     """
     keys, partition = archiver.keys, archiver.partition
     where = (archiver.key, keys.log(partition), keys.state(partition))
@@ -512,8 +491,6 @@ def renumber(
     """Renumber the entries that the archive lacks, so that they follow the archive's end (G7).
 
     Args:
-        lanes: the keys of its other lanes.
-        known: the log's last entry that the archive has.
         end: entry and n of the archive's end; ``0-0`` and 0 for none.
         back: entry and n of the archive's last event before the repeated numbers; a lane that took
             some of these continues there.

@@ -66,7 +66,6 @@ class CuratorRuns:
         self._lease = keys.curator_lease
 
     def now_ms(self) -> int:
-        """Return the server's time."""
         return to_milliseconds(ask_redis(self._redis.time, self._key))
 
     def put(self, run: CuratorRun) -> None:
@@ -87,11 +86,7 @@ class CuratorRuns:
     # -- the lease ----------------------------------------------------------------------------
 
     def take_lease(self, run: str) -> None:
-        """Become the only run.
-
-        Raises:
-            CuratorBusy: another run has the lease.
-        """
+        """Become the only run."""
         taken = ask_redis(
             lambda: self._redis.set(self._lease, run, nx=True, px=LEASE_MS), self._lease
         )
@@ -102,11 +97,7 @@ class CuratorRuns:
             )
 
     def keep_lease(self, run: str) -> None:
-        """Stay the only run.
-
-        Raises:
-            CuratorBusy: the lease has expired, and another run may have it.
-        """
+        """Stay the only run."""
         if not self._prolong(run, LEASE_MS):
             raise CuratorBusy(
                 f"this run was suspended for over {LEASE_MS // 1000} s and has ended; what it "

@@ -87,20 +87,12 @@ def _make_id(path: Path, make_id: NewId) -> str:
 
 
 def local_home(settings: Settings, make_id: NewId = new_id) -> Home:
-    """Return the home that this process can offer: its data directory, with an id.
-
-    Raises:
-        ConfigError: see `place_id`.
-    """
+    """Return the home that this process can offer: its data directory, with an id."""
     return _build_home(settings, place_id(settings, make_id))
 
 
 def find_local_home(settings: Settings) -> Home:
-    """Return the same as `local_home`, but write nothing: `place` is empty if there is no id yet.
-
-    Raises:
-        ConfigError: see `place_id`.
-    """
+    """Do as `local_home` does, but write nothing: `place` is empty if there is no id yet."""
     is_place = (settings.data_dir / FILE).exists()
     return local_home(settings) if is_place else _build_home(settings, "")
 
@@ -126,11 +118,7 @@ def is_same_home(home: Home, ours: Home) -> bool:
 
 
 def home_elsewhere(home: Home | None, settings: Settings) -> Home | None:
-    """Return a known home if it lies elsewhere; None if it is here, or if none is known.
-
-    Raises:
-        ConfigError: see `place_id`.
-    """
+    """Return a known home if it lies elsewhere; None if it is here, or if none is known."""
     return None if home is None or is_same_home(home, find_local_home(settings)) else home
 
 
@@ -139,7 +127,6 @@ def delete_state(settings: Settings, name: str) -> None:
 
     Raises:
         ConfigError: no instance can have this name.
-        OSError: it cannot be deleted.
     """
     home: Path = settings.provider_home(check_name(name))
     if home.is_symlink():

@@ -96,12 +96,10 @@ class RetryRequests:
         self._key = keys.retries
 
     def send(self, instance: str, request: RetryRequest) -> None:
-        """Ask workers to retry now the events that wait for another try."""
         body = msgspec.json.encode(request)
         ask_redis(lambda: self._redis.hset(self._key, instance, body), self._key)
 
     def forget(self, instance: str) -> None:
-        """Forget the request about an instance that is removed."""
         ask_redis(lambda: self._redis.hdel(self._key, instance), self._key)
 
 
@@ -216,9 +214,6 @@ class Instances:
 
     Every method raises `LogUnavailable` without Redis, and `ForeignKey` if an entry is not ours;
     those that change something raise the lock's error if it is lost, and change nothing then.
-
-    Args:
-        lock: the lock of the command that changes them, if it takes one.
     """
 
     def __init__(self, redis: Redis, keys: Keys, lock: ChangeLock | None = None) -> None:
@@ -276,11 +271,7 @@ class Instances:
         return instance if instance is None or instance.name == name else None
 
     def add(self, instance: Instance) -> None:
-        """Register a copy.
-
-        Raises:
-            ConfigError: an instance of that name exists.
-        """
+        """Register a copy. `ConfigError`: an instance of that name exists."""
         body = msgspec.json.encode(instance)
         found = self._change(self._keys.instances, instance.name, body, b"")
         if found is not None:
@@ -318,7 +309,6 @@ class Instances:
         self._change(self._keys.live, provider, b"")
 
     def pauses(self) -> dict[str, InstancePause]:
-        """Return the paused instances, and why each is paused."""
         return self._read(self._keys.pauses, InstancePause)
 
     def set_pause(self, name: str, why: InstancePause) -> None:
@@ -358,7 +348,6 @@ class Instances:
         return body, decode_entries(key, {name.encode(): body} if body else {}, kind).get(name)
 
     def _change(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
-        """Change a field if it is as `seen` (None: whatever it is); return what it was."""
         lock = self._lock
         held = (lock.fence_for(key), lock.token) if lock else None
         call = scripts.change_field(key, field, to, seen=seen, lock=held)

@@ -81,12 +81,7 @@ LanesByInstance = dict[str, list[LaneState]]
 
 
 def encode_done_set(n: int, done: int) -> bytes:
-    """Return a done-set as bytes: the checkpoint's number and the bitmap, both little-endian.
-
-    Args:
-        n: the checkpoint's dense number.
-        done: bit i says that n + 1 + i is done.
-    """
+    """Return a done-set as bytes: the checkpoint's number and the bitmap, both little-endian."""
     if not done:
         return b""
     size = (done.bit_length() + 7) // 8
@@ -114,11 +109,7 @@ class LaneKeys:
         self._partitions = range(settings.partitions)
 
     def states(self, name: str) -> list[LaneState]:
-        """Return an instance's lanes by partition, in one round trip.
-
-        Raises:
-            ForeignKey: one of its keys is not ours.
-        """
+        """Return an instance's lanes by partition, in one round trip."""
         lanes: LanesByInstance = ask_redis(lambda: self.read([name], foreign=False), name)
         return lanes[name]
 
@@ -127,10 +118,6 @@ class LaneKeys:
 
         Args:
             foreign: whether a key that is not ours counts as one that is missing.
-
-        Raises:
-            redis.RedisError: Redis is away.
-            ForeignKey: a key is not ours; the error names it.
         """
         keys: list[str] = []
         with self._redis.pipeline(transaction=False) as pipe:
@@ -166,9 +153,6 @@ class LaneKeys:
         Returns:
             For each instance, its lane, and how many events of the key wait behind a dead letter; 0
             if the key is not parked there.
-
-        Raises:
-            ForeignKey: a key in Redis is not ours; the error names it.
         """
 
         def ask() -> list[Any]:
@@ -246,7 +230,6 @@ class LaneKeys:
 
 
 def _replies(pipe: Pipeline, keys: Sequence[str], *, foreign: bool) -> list[Any]:
-    """Return the replies of a pipeline, one for each of some keys, which errors name."""
     replies = pipe.execute(raise_on_error=False)
     for key, reply in zip(keys, replies, strict=True):
         if isinstance(reply, Exception) and not foreign:

@@ -55,7 +55,6 @@ class RebuildLock:
     """The lock. Belongs to one thread; a ``with`` block takes and releases it.
 
     Args:
-        what: the command, in one word.
         by: who runs the command, as ``user@host``.
     """
 
@@ -77,20 +76,13 @@ class RebuildLock:
 
     @property
     def token(self) -> bytes:
-        """Return the value that all its entries have."""
         return msgspec.json.encode(self._mine)
 
     def fence_for(self, key: str) -> str:
-        """Return the key of the fence that is in the slot of a hash."""
         return self._keys.fence(key, self._provider)
 
     def __enter__(self) -> Self:
-        """Take every entry; no other command may have one of them.
-
-        Raises:
-            RebuildRuns: another command has the lock.
-            LogUnavailable: Redis is away.
-        """
+        """Take every entry; no other command may have one of them."""
         try:
             for entry in (self._entry, *self._fences):
                 self._take(entry)
@@ -101,19 +93,13 @@ class RebuildLock:
         return self
 
     def keep(self) -> None:
-        """Prolong the lock; call it within `FENCE_SECONDS` of the last time.
-
-        Raises:
-            RebuildRuns: it was too late: another command may have the lock.
-            LogUnavailable: Redis is away.
-        """
+        """Prolong the lock; call it within `FENCE_SECONDS` of the last time."""
         # The main entry comes last and stays longer: while a fence stands, others see us at work.
         lives = [(fence, FENCE_SECONDS) for fence in self._fences] + [(self._entry, LOCK_SECONDS)]
         if not all(self._prolong(entry, self.token, life) for entry, life in lives):
             raise self.lost_error()
 
     def lost_error(self) -> RebuildRuns:
-        """Return the error that is raised when the lock is not ours any more."""
         return RebuildRuns(
             f"this {self._mine.what} of {self._provider} was suspended for over {FENCE_SECONDS} s, "
             f"or Redis lost its lock. It has ended without further changes, the lanes that it "
@@ -153,11 +139,7 @@ class RebuildLock:
 def running_rebuilds(
     redis: Redis, keys: Keys, providers: Iterable[str]
 ) -> dict[str, RebuildCommand]:
-    """Return which providers are rebuilt or verified by a command that still lives.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Return which providers are rebuilt or verified by a command that still lives."""
     names = list(providers)
     try:
         with redis.pipeline(transaction=False) as pipe:

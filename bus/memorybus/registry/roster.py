@@ -128,20 +128,12 @@ class Roster:
         self._drop(self._keys.tools, [name])
 
     def instances(self) -> dict[str, ProviderInfo]:
-        """Return the registered instances, copies too, in the order of recall.
-
-        Raises:
-            ForeignKey: the hash is not ours.
-        """
+        """Return the registered instances, copies too, in the order of recall."""
         providers = self._entries(self._keys.providers, ProviderInfo)
         return dict(sorted(providers.items(), key=lambda pair: (pair[1].order, pair[0])))
 
     def providers(self) -> dict[str, ProviderInfo]:
-        """Return the registered instances that agents know; copies are left out.
-
-        Raises:
-            ForeignKey: the hash is not ours.
-        """
+        """Return the registered instances that agents know; copies are left out."""
         return {name: info for name, info in self.instances().items() if not info.copy_of}
 
     def _declare(self, declared: Mapping[str, DeclaredTools]) -> None:
@@ -153,11 +145,7 @@ class Roster:
             self._put(self._keys.tools, changed)
 
     def tools(self) -> dict[str, DeclaredTools]:
-        """Return what the registered instances declare, in the order of recall.
-
-        Raises:
-            ForeignKey: a hash is not ours.
-        """
+        """Return what the registered instances declare, in the order of recall."""
         found = self._entries(self._keys.tools, DeclaredTools)
         return {name: found[name] for name in self.providers() if name in found}
 
@@ -203,19 +191,11 @@ class Roster:
         return {name for worker in self.alive() if worker.jobs for name in worker.providers}
 
     def alive(self) -> list[WorkerInfo]:
-        """Return the workers whose heartbeat is fresh.
-
-        Raises:
-            ForeignKey: the hash is not ours.
-        """
+        """Return the workers whose heartbeat is fresh."""
         return self.seen()[0]
 
     def seen(self) -> tuple[list[WorkerInfo], list[WorkerInfo]]:
-        """Return the workers whose heartbeat is fresh, and those that disappeared.
-
-        Raises:
-            ForeignKey: the hash is not ours.
-        """
+        """Return the workers whose heartbeat is fresh, and those that disappeared."""
         oldest = self.now_ms() - ALIVE_SECONDS * 1000
         workers = sorted(
             self._entries(self._keys.workers, WorkerInfo).values(), key=lambda worker: worker.id

@@ -91,7 +91,6 @@ def _refusal_reason(found: Mapping[str, object]) -> str:
 
 
 def _prefixed(provider: str, name: str) -> str:
-    """Return a name that says whose tool it is, of at most 64 plain characters."""
     return f"{_STRANGE.sub('_', provider)}_{name}"[:64]
 
 
@@ -122,7 +121,6 @@ def _unwrap_schema(given: object) -> dict[str, Any]:
 
 
 def _schema_error(schema: Mapping[str, Any]) -> str:
-    """Return what is wrong with a schema, or ""."""
     name, parameters = schema.get("name"), schema.get("parameters")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return "a name has 1 to 64 letters, digits, _ and -"

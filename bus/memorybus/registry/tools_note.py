@@ -38,10 +38,6 @@ def read_note(path: Path) -> dict[str, DeclaredTools]:
 def write_note(path: Path, declared: Mapping[str, DeclaredTools], name: str) -> bool:
     """Write the note in one step: no reader sees half of it.
 
-    Args:
-        declared: by provider, in their order.
-        name: a unique suffix for the file that is moved into place.
-
     Returns:
         False if the note says the same already.
 
@@ -59,12 +55,7 @@ def write_note(path: Path, declared: Mapping[str, DeclaredTools], name: str) -> 
 
 
 def fetch_declared_tools(settings: Settings) -> dict[str, DeclaredTools]:
-    """Return what the registered provider instances declare, in the order of recall.
-
-    Raises:
-        LogUnavailable: Redis is away.
-        ForeignKey: a key is not ours.
-    """
+    """Return what the registered provider instances declare, in the order of recall."""
     from memorybus.redis.connect import connect_redis
     from memorybus.registry.roster import Roster
 
@@ -89,9 +80,6 @@ class ToolsNote:
 
         If nothing is declared the note stays: no worker has ever run, or Redis has lost its memory
         and the workers are about to register again.
-
-        Raises:
-            LogUnavailable, ForeignKey: see `fetch_declared_tools`.
         """
         now = self._clock.monotonic()
         if now < self._look_at:

@@ -123,7 +123,6 @@ class WorkCounter:
 
         Args:
             took: the seconds that the call took.
-            doubt: the highest n that a former owner may have applied.
         """
         ages = [now_ms - entry_ms(event.position.entry) for event in events]
         if min(ages) < 0:  # the clock of Redis is ahead of ours
@@ -140,11 +139,7 @@ class WorkCounter:
                 self._sum_up(provider)
 
     def report(self, redis: Redis, keys: Keys) -> None:
-        """Add what was counted to Redis, in one round trip.
-
-        Raises:
-            redis.RedisError: Redis is away; what was counted is reported the next time.
-        """
+        """Add what was counted to Redis, in one round trip."""
         with self._lock:
             for provider in list(self._samples):
                 self._sum_up(provider)
@@ -176,12 +171,7 @@ def _amounts(sums: Mapping[str, Mapping[str, int]], keys: Keys) -> dict[tuple[st
 def _count_parts(
     values: Sequence[float], bounds: Sequence[float], fields: Sequence[str]
 ) -> dict[str, int]:
-    """Return how many values each part of a histogram has, without empty parts.
-
-    Args:
-        bounds: the upper bounds of all parts but the last, which has none.
-        fields: the names of the parts.
-    """
+    """Return how many values each part of a histogram has, without empty parts."""
     ascending = sorted(values)
     ends = [*(bisect_right(ascending, bound) for bound in bounds), len(ascending)]
     counts = map(sub, ends, (0, *ends))
@@ -189,11 +179,7 @@ def _count_parts(
 
 
 def read_work(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, WorkDone]:
-    """Return what was done for some providers, in one round trip.
-
-    Raises:
-        redis.RedisError: Redis is away.
-    """
+    """Return what was done for some providers, in one round trip."""
     with redis.pipeline(transaction=False) as pipe:
         for name in providers:
             pipe.hgetall(keys.work(name))

@@ -25,7 +25,6 @@ def fit_messages(
 
     Args:
         room: the bytes that they may take as msgpack.
-        longest: the longest text that is kept whole, characters, if everything fits.
     """
     while longest >= SHORTEST_TEXT:
         kept = tuple(plain_fields(message, longest) for message in messages)

@@ -88,7 +88,6 @@ def masked(text: str, secrets: Collection[str] = ()) -> str:
     """Return a text without credentials: in URLs, after a name like ``token``, or by their form.
 
     Args:
-        text: for people, for a log, or for a store.
         secrets: values that are masked wherever they stand (`Settings.secrets`); those of less than
             eight characters are ignored.
     """

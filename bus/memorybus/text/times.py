@@ -46,11 +46,7 @@ def _spoken(text: str) -> datetime:
 
 
 def parse_timestamp(value: Any, zone: tzinfo = UTC) -> int:
-    """Read a time stamp between 1970 and 9999; see `parse_moment`.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Read a time stamp between 1970 and 9999; see `parse_moment`. `ValueError`: it is none."""
     moment = parse_moment(value, zone)
     if not 0 <= moment <= LATEST:
         raise ValueError(f"{value!r} is not a time between 1970 and 9999")
@@ -63,7 +59,6 @@ def parse_moment(value: Any, zone: tzinfo = UTC) -> int:
     Args:
         value: seconds, milliseconds, microseconds or nanoseconds as a number or a text; ISO 8601;
             RFC 2822; or as LoCoMo writes it. A second ``:60`` is the first of the next minute.
-        zone: the zone of a time that names none.
 
     Raises:
         ValueError: it is none of these.

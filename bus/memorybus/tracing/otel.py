@@ -80,7 +80,6 @@ class Span:
             self._span.set_attribute(f"memorybus.{name}", count)
 
     def __enter__(self) -> Self:
-        """Make it the current span."""
         self._before = context.attach(set_span_in_context(self._span))
         return self
 
@@ -99,12 +98,7 @@ class Span:
 
 
 class Spans:
-    """Makes spans with one tracer. Safe to call from any thread.
-
-    Args:
-        tracer: the tracer of the process's provider.
-        clock: time, for `MOST_APPLIES`.
-    """
+    """Makes spans with one tracer. Safe to call from any thread."""
 
     def __init__(self, destination: str, tracer: Tracer, clock: Clock) -> None:
         self._destination = destination
@@ -112,11 +106,9 @@ class Spans:
         self._applies = _PerSecond(MOST_APPLIES, clock)
 
     def current(self) -> str:
-        """See `Tracing.current`."""
         return _format_traceparent(trace.get_current_span())
 
     def failed(self, error: BaseException) -> None:
-        """See `Tracing.failed`."""
         _record_error(trace.get_current_span(), error)
 
     def publish(self, event_id: str, kind: str) -> Span:
@@ -200,7 +192,6 @@ class _PerSecond:
         self._taken = 0
 
     def take(self) -> bool:
-        """Return whether it may happen once more in this second."""
         second = int(self._clock.monotonic())
         if second != self._second:
             self._second, self._taken = second, 0

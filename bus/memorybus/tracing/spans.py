@@ -69,11 +69,6 @@ class Tracing:
         return spans.current() if spans else ""
 
     def publish(self, event_id: str, kind: str) -> MaybeSpan:
-        """Return a span in which an event is published.
-
-        Args:
-            kind: the name of its type.
-        """
         spans = self._spans()
         return (spans and spans.publish(event_id, kind)) or NO_SPAN
 
@@ -87,11 +82,7 @@ class Tracing:
         return (spans and spans.append(count, traces)) or NO_SPAN
 
     def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> MaybeSpan:
-        """Return a span in which events of a partition are applied.
-
-        Args:
-            traces: as for `append`.
-        """
+        """Return a span in which events of a partition are applied."""
         spans = self._spans()
         return (spans and spans.apply(provider, partition, count, traces)) or NO_SPAN
 

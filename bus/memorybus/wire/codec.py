@@ -37,9 +37,6 @@ def upcast(fields: Fields, kind: str, found: int, wanted: int, steps: Upcasts) -
 
     Args:
         fields: the event as decoded from msgpack; not changed.
-        kind: the event's type tag.
-        found: the version on the wire.
-        wanted: the version this release writes; at least `found`.
 
     Raises:
         KeyError: a step is missing, which is a bug of this release.
@@ -119,12 +116,7 @@ class Encoder:
 
 
 class Decoder:
-    """Reads envelopes of every version. Use one per thread.
-
-    Args:
-        upcasts: the steps from old versions.
-        versions: event types by tag and the version this release writes; for tests.
-    """
+    """Reads envelopes of every version. Use one per thread."""
 
     def __init__(
         self, upcasts: Upcasts = UPCASTS, versions: Mapping[str, type[Event]] | None = None
@@ -136,11 +128,7 @@ class Decoder:
         self._zstd = zstandard.ZstdDecompressor()
 
     def decode(self, body: bytes) -> Envelope:
-        """Return the envelope in `body`; an event of a later release becomes `UnknownEvent`.
-
-        Raises:
-            CorruptEnvelope: the bytes are not an envelope.
-        """
+        """Return the envelope in `body`; an event of a later release becomes `UnknownEvent`."""
         if body[:1] == PACKED_MARK:
             body = self.unpacked(body)
         try:

@@ -93,30 +93,16 @@ class Applier:
         raise NotImplementedError
 
     def begin(self, lane: Lane) -> StartPoint:
-        """Return where the lane continues, and claim it in the provider's own store if it has one.
-
-        Raises:
-            LeaseLost: the store has seen a newer owner.
-        """
+        """Return where the lane continues, and claim it in the provider's own store, if any."""
         owned = lane.lease.lane
         return StartPoint(owned.entry, owned.n, decode_done_above(owned.done, owned.n))
 
     def work(self, lane: Lane) -> bool:
-        """Read, apply and commit for a while; return whether there may be more to do now.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            LogUnavailable, redis.RedisError: Redis is away.
-        """
+        """Read, apply and commit for a while; return whether there may be more to do now."""
         raise NotImplementedError
 
     def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
-        """Apply the events that may be applied now; return whether there may be more to do now.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away.
-        """
+        """Apply the events that may be applied now; return whether there may be more to do now."""
         raise NotImplementedError
 
     @bind_event
@@ -129,7 +115,6 @@ class Applier:
 
         Raises:
             Unavailable: the backend is down, or the call may be tried later.
-            LeaseLost: the lane has another owner.
         """
         if self._is_paused():
             raise Unavailable("the provider is paused")
@@ -161,11 +146,7 @@ class Applier:
         return None
 
     def pin_checkpoint(self, lane: Lane) -> None:
-        """Set the provider's own checkpoint, if it keeps one, to the lane's.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-        """
+        """Set the provider's own checkpoint, if it keeps one, to the lane's."""
 
     def collect(self) -> set[int]:
         """Take the results of other threads; return the partitions that they concern."""
@@ -200,11 +181,7 @@ class Applier:
         return self._clock.monotonic() < max(self._breaker.until, self._allowance.until)
 
     def _take_allowance(self, event: LoggedEvent) -> RetryAt | None:
-        """Use one of the calls that may be made; if there is none, return when to try again.
-
-        Raises:
-            redis.RedisError: Redis is away.
-        """
+        """Use one of the calls that may be made; if there is none, return when to try again."""
         if not (self._allowance.bounded and self._apply.handles(type(event.envelope.event))):
             return None
         return None if self._allowance.take() else RetryAt(self._allowance.until)
@@ -282,9 +259,6 @@ class Applier:
         """Decide what follows a failure of an event, and do it.
 
         `served` is the number of successes before the call, if other calls ran meanwhile.
-
-        Raises:
-            LeaseLost: the lane has another owner.
         """
         if isinstance(error, LeaseLost):
             raise error
@@ -334,7 +308,6 @@ class Applier:
         return True
 
     def _pop_hang(self, event: LoggedEvent) -> bool:
-        """Forget what is known of a dead letter's event; return whether its call ever hung."""
         failing_event = self._failing_events.get(event.envelope.id)
         self._failing_events.settle(event.envelope.id)
         return failing_event is not None and failing_event.hung
@@ -387,7 +360,6 @@ class Applier:
             self._isolation.end(lane.lease, event.position.n)
 
     def _put_aside_parked(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-        """Park the events of keys that are parked already; return the other events."""
         parked = lane.parked.keys
         if not parked:
             return events

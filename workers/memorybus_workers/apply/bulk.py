@@ -123,7 +123,6 @@ class BulkApplier(SerialApplier):
     def _split_into_runs(
         self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
     ) -> Iterator[Sequence[LoggedEvent]]:
-        """Split events into runs: turns together, other events alone; leave out those that wait."""
         run: list[LoggedEvent] = []
         for event in events:
             together = self._goes_in_bulk(lane, event)
@@ -144,11 +143,7 @@ class BulkApplier(SerialApplier):
         return calm and is_turn(event) and self._is_fresh(lane, event)
 
     def _apply_run(self, lane: Lane, run: Sequence[LoggedEvent], outcome: ChunkOutcome) -> None:
-        """Send turns, and note the outcome of each.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-        """
+        """Send turns, and note the outcome of each."""
         wait = self._take_allowance(run[0])
         if wait is not None:
             for event in run:

@@ -121,11 +121,7 @@ class ParallelApplier(Applier):
                 window.postpone(event, wait.at)
 
     def _decide_wait(self, lane: Lane, event: LoggedEvent, now: float) -> RetryAt | None:
-        """Return until when an event waits; None if its call is to begin (perhaps as the probe).
-
-        Raises:
-            redis.RedisError: Redis is away.
-        """
+        """Return until when an event waits; None if its call is to begin (perhaps as the probe)."""
         wait = lane.abandoned_calls.retry_at(lane.lease.key, event.envelope.id)
         if wait is not None:
             return wait
@@ -166,7 +162,6 @@ class ParallelApplier(Applier):
         return tuple(run[1:])
 
     def _put_back(self, lane: Lane, event: LoggedEvent, verdict: Parked | RetryAt) -> None:
-        """Keep an event open for another try; or, if it is parked, pass it with its whole key."""
         if isinstance(verdict, RetryAt):
             lane.window.postpone(event, verdict.at)
         else:
@@ -225,9 +220,6 @@ class ParallelApplier(Applier):
         """Take the results of the threads; return the partitions that they concern.
 
         A failure that concerns only one lane is raised in that lane's next turn.
-
-        Raises:
-            LogUnavailable: Redis is away.
         """
         for done in self.pool.collect():
             lane = done.task.lane
@@ -295,7 +287,6 @@ class ParallelApplier(Applier):
             self._breaker.release_probe()
 
     def _handle_failed_call(self, task: Task, error: BaseException) -> Parked | RetryAt:
-        """Decide what follows a failed call."""
         event_id, served = task.event.envelope.id, task.served
         if task.behind and not isinstance(error, Transient | OSError | LeaseLost):
             return RetryAt(self._clock.monotonic())  # one is at fault: each is tried alone

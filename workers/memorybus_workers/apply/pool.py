@@ -78,7 +78,6 @@ class Pool:
 
     Args:
         size: the most threads at once; hung ones do not count.
-        call: makes the call of a task in a thread; begins and ends its activity.
         wake: called when a task is done.
     """
 
@@ -126,7 +125,6 @@ class Pool:
         ]
 
     def activities(self) -> list[ThreadActivity]:
-        """Return the activity of each of its threads."""
         return [thread.activity for thread in list(self._threads)]
 
     def take_hung(self) -> list["PoolThread"]:
@@ -193,7 +191,6 @@ class Pool:
             return True
 
     def _leave(self, thread: PoolThread) -> bool:
-        """Note that a call has returned; return whether its result still matters."""
         with self._lock:
             self._calling -= 1
             close = None if self._calling else self._close

@@ -97,7 +97,6 @@ class SerialApplier(Applier):
         return more
 
     def _begin_batch(self, lane: Lane) -> bool:
-        """Retry the keys that are due; return whether more of them can be tried at once."""
         lane.check()
         self._stopped = self._is_paused()
         if self._stopped:
@@ -212,7 +211,6 @@ class SerialApplier(Applier):
         return outcome
 
     def _events_to_call(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-        """Return the events that need a call, or have to be parked."""
         if lane.parked.keys:
             return [e for e in events if type(e.envelope.event) is not Omitted]
         handles = self._apply.handles
@@ -233,11 +231,7 @@ class SerialApplier(Applier):
     def _call_quickly(
         self, lane: Lane, events: Sequence[LoggedEvent], outcome: ChunkOutcome
     ) -> Sequence[LoggedEvent]:
-        """Apply events until one fails, with little work for each; return the events behind it.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-        """
+        """Apply events until one fails, with little work for each; return the events behind it."""
         bind_calls(self._activity, events)
         begin, end, lease, sends = (
             self._activity.begin,
@@ -285,11 +279,7 @@ class SerialApplier(Applier):
 
     @bind_event
     def _try(self, lane: Lane, event: LoggedEvent) -> TryVerdict:
-        """Try one event; return the verdict.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-        """
+        """Try one event; return the verdict."""
         lane.check(self._settings.call_timeout)
         if event.envelope.key in lane.parked.keys:
             lane.parked.put_aside([event], BEHIND)
@@ -320,7 +310,6 @@ class SerialApplier(Applier):
         return self._is_blind and event.resent and event.position.n <= lane.set_back_upto
 
     def _decide_before_call(self, lane: Lane, event: LoggedEvent) -> TryVerdict | None:
-        """Return the verdict if no call is needed; None if the event is to be tried."""
         if self._may_have_been_sent(lane, event):
             self._park(lane, event, self._failure(event, SET_BACK_REASON))
             return PARKED

@@ -31,7 +31,6 @@ class TransactionalApplier(SerialApplier):
         self._whole = False
 
     def newest_epoch(self, partition: int) -> int:
-        """Return the newest epoch that the store has seen of a lane."""
         known = self._read_progress(partition)
         return known.epoch if known else 0
 
@@ -53,7 +52,6 @@ class TransactionalApplier(SerialApplier):
         return StartPoint(entry, n)
 
     def pin_checkpoint(self, lane: Lane) -> None:
-        """Set the store's checkpoint to the lane's."""
         self._write_checkpoint(lane, lane.window.entry, lane.window.n)
 
     def _write_checkpoint(self, lane: Lane, entry: str, n: int) -> None:
@@ -162,5 +160,4 @@ class TransactionalApplier(SerialApplier):
 
 
 def _as_provider_error(error: Exception) -> ProviderError:
-    """Return a store's failure outside of any event as a provider error, so no lane is blamed."""
     return error if isinstance(error, ProviderError) else Unavailable(describe_failure(error))

@@ -54,12 +54,7 @@ def look_interval(settings: Settings) -> float:
 
 
 class ArchiverThread:
-    """Archives on a separate thread, until told to stop.
-
-    Args:
-        worker: the id of this worker.
-        crash: named places to die at.
-    """
+    """Archives on a separate thread, until told to stop."""
 
     def __init__(
         self, settings: Settings, clock: Clock, worker: str, rng: random.Random, crash: CrashPoint
@@ -79,7 +74,6 @@ class ArchiverThread:
         self._thread = threading.Thread(target=self._run, name="memorybus-archiver", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._leases.start()
         self._thread.start()
 
@@ -125,7 +119,6 @@ class ArchiverThread:
         )
 
     def _publish_state(self, archiving: ArchivingRound) -> None:
-        """Report the state of the archiver, and log a new error."""
         error = summarize_errors(archiving.all_errors)
         self._report(archiving, error)
         self._log(error)  # not before: a Redis that can only be read archives nothing
@@ -142,7 +135,6 @@ class ArchiverThread:
                 self._report(archiving, str(error))
 
     def _report_progress(self) -> None:
-        """Report progress, because a backlog takes longer than an archiver may be silent."""
         if (
             self._archiving is not None
             and self._clock.monotonic() - self._reported_at >= MAX_POLL_SECONDS
@@ -181,8 +173,6 @@ def make_archiving(
 
     Args:
         leases: the leases of the lanes `@archive`; they must be started.
-        crash: named places to die at.
-        stopping: whether to stop before the next segment.
         progress: called after each segment.
         patience: seconds for which other workers go first; a few looks if None.
     """
@@ -196,10 +186,6 @@ def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
     """Seal all that may be sealed, even in small segments; then compact and trim.
 
     A partition that a worker's archiver is at work on is left to it.
-
-    Raises:
-        ArchiveUnavailable: the archive cannot be reached, or its libraries are missing.
-        LogUnavailable: Redis is away.
     """
     redis = connect_redis(settings)
     leases = Leases(settings, clock, worker_id(os.getpid(), new_mark()))

@@ -40,14 +40,7 @@ class Compactor:
         segment that cannot be read is skipped; the others are rewritten all the same.
 
         Args:
-            partition: the partition; the caller owns its lane `@archive`.
-            policy: decides which content is kept.
             now_ms: the server's wall time when the policy was read.
-
-        Raises:
-            ArchiveUnavailable: it cannot be reached.
-            ArchiveTaken: another archiver was first.
-            ArchiveDamaged: segments cannot be read; all that can be done is done.
         """
         rewritten = 0
         fresh: set[str] = set()
@@ -72,7 +65,6 @@ class Compactor:
     def _choose_next(
         self, runs: Sequence[Sequence[Segment]], policy: Policy, fresh: set[str], now_ms: int
     ) -> Sequence[Segment]:
-        """Return the neighbours to rewrite next; nothing if no segment needs it."""
         for segments in runs:
             sizes = [SegmentSize(segment.count, segment.raw) for segment in segments]
             chosen = choose_run(sizes, self._settings.segment_events)
@@ -117,12 +109,7 @@ def size_class_of(events: int) -> int:
 
 
 def choose_run(sizes: Sequence[SegmentSize], segment_events: int) -> range | None:
-    """Return the neighbours to merge next, None if there is nothing to merge.
-
-    Args:
-        sizes: the segments, in order.
-        segment_events: how many events a segment is sealed with.
-    """
+    """Return the neighbours to merge next, None if there is nothing to merge."""
     top = size_class_of(enough_events(segment_events))
     for level in range(top + 1):
         found = _first_run(sizes, level, segment_events)

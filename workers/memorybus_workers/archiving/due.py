@@ -33,7 +33,6 @@ class DueArchiving(msgspec.Struct, frozen=True):
     trim: bool = False  # some sealed events have left the hot window
 
     def __bool__(self) -> bool:
-        """Whether there is anything to do."""
         return self.seal or self.trim
 
 
@@ -51,7 +50,6 @@ def find_due(state: PartitionState, settings: Settings, *, force: bool = False) 
     Args:
         state: the partition; `numbers[0]` is the number of the first entry that is younger than
             `seal_after`.
-        force: seal all that may be sealed, however small the segment and young its first event.
     """
     first = state.view.unsealed
     if first is None:
@@ -97,7 +95,6 @@ def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> 
 
     Args:
         size: bytes of that.
-        settings: its `segment_events`.
     """
     events = settings.segment_events - len(taken)
     if not taken:
@@ -110,10 +107,6 @@ def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> 
 
 def number_entries(entries: Iterable[tuple[str, Sequence[bytes]]], after: int) -> list[RawEntry]:
     """Return a page's entries with their numbers; foreign entries are dropped.
-
-    Args:
-        entries: their ids, and the names and values of their fields in turn; in order.
-        after: the number before the first of them.
 
     Raises:
         NumbersGivenTwice: a number is not above those before it.

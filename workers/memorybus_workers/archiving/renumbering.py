@@ -58,11 +58,6 @@ class Renumbering:
         them treat them as entries that Redis had lost (G4). Everything that a lane had noted by
         number is deleted, and each lane has to be acquired anew. Meanwhile Redis answers no other
         client.
-
-        Raises:
-            ArchiveDiffers: another Redis archives into the same place; nothing was changed.
-            ArchiveTaken: the partition has another archiver now.
-            ArchiveUnavailable, ArchiveDamaged: the archive cannot be read.
         """
         call = scripts.renumber(
             lane,
@@ -92,7 +87,6 @@ class Renumbering:
 
 
 def _place_before(archive: Archive, partition: int, repeated: RepeatedNumbers) -> tuple[str, int]:
-    """Return the archive's last place before the first repeated number."""
     events = archive.read_backward(partition, repeated.end.entry)
     places = (event.position for event in events if event.position.n < repeated.first)
     last = next(places, None)

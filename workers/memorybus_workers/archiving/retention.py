@@ -96,12 +96,6 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def read_policy(archive: Archive, reports: SealReports, settings: Settings, now_ms: int) -> Policy:
-    """Return the present policy.
-
-    Raises:
-        ArchiveUnavailable, ArchiveDamaged: the tombstones cannot be read.
-        redis.RedisError: Redis is away.
-    """
     ages, tombstones = settings.retention, archive.tombstones()
     return Policy(
         ages=ages,
@@ -137,7 +131,6 @@ def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) ->
 
     Args:
         first: when the first of the rows came into the log (milliseconds).
-        last: when the last one did.
         now_ms: wall time (milliseconds).
     """
     if policy.keeps_all:  # so that no row has to be built for the question
@@ -151,7 +144,6 @@ def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) ->
 
 
 def ages_of(segment: Segment) -> SegmentAges:
-    """Return what retention needs to know of a segment."""
     return SegmentAges(
         first_at=entry_ms(segment.first.entry),
         last_at=entry_ms(segment.last.entry),

@@ -57,7 +57,6 @@ class ArchivingRound:
         """Prepare; `run` looks at the partitions.
 
         Args:
-            context: see `SealingContext`.
             patience: seconds for which another worker, which archived last, goes first.
         """
         self.place = ""  # where the archive is, without credentials; "" before the first look
@@ -92,13 +91,6 @@ class ArchivingRound:
         """Read the partitions once and do what is due; return how many events were sealed.
 
         One partition whose files cannot be reached holds up no other.
-
-        Args:
-            force: seal what may be sealed, however small the segments, and compact.
-
-        Raises:
-            ArchiveUnavailable: the archive cannot be reached, or its libraries are missing.
-            LogUnavailable, redis.RedisError: Redis is away.
         """
         self.unreached = {}
         opened = self._open_archive()
@@ -138,13 +130,7 @@ class ArchivingRound:
 
     @contextmanager
     def _contain_errors(self, archive: Archive, partition: int) -> Iterator[None]:
-        """Note an error that keeps one partition from being sealed, and let the others go on.
-
-        Raises:
-            ArchiveUnavailable: the store does not answer at all.
-            LogUnavailable: Redis is away.
-            OSError: the disk or the network fails.
-        """
+        """Note an error that keeps one partition from being sealed, and let the others go on."""
         bind_partition(partition)
         try:
             yield
@@ -157,7 +143,6 @@ class ArchivingRound:
             self._failing.warn(f"{lane_name(partition)}: {describe_failure(why)}", why)
 
     def _open_archive(self) -> tuple[str, Archive] | None:
-        """Return the id of the present log, and its archive; None if no log was created yet."""
         log_id = read_log_id(self._context.redis, self._keys)
         if log_id is None:
             return None
@@ -242,10 +227,6 @@ class ArchivingRound:
 
 
 def _check_libraries() -> None:
-    """Make sure that the libraries for sealing are installed.
-
-    Raises:
-        ArchiveUnavailable: pyarrow is not installed.
-    """
+    """Make sure that the libraries for sealing are installed."""
     if find_spec("pyarrow") is None:
         raise missing_extra_error(ImportError(name="pyarrow"))

@@ -64,7 +64,6 @@ class OwnedPartition(msgspec.Struct, frozen=True):
 
     @property
     def epoch(self) -> int:
-        """Our fencing token."""
         return self.lease.lane.epoch
 
 
@@ -79,11 +78,7 @@ class Sealer:
         self._renumbering = Renumbering(context.redis, self._keys)
 
     def acquire(self, archive: Archive, log_id: str, partition: int) -> OwnedPartition | None:
-        """Acquire a partition's lane; return None if another archiver has it.
-
-        Raises:
-            LogReplaced: the log is not the one of this archive any more.
-        """
+        """Acquire a partition's lane; return None if another archiver has it."""
         context = self._context
         lease = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
         if lease is None:
@@ -97,7 +92,6 @@ class Sealer:
         return owned
 
     def release(self, owned: OwnedPartition) -> None:
-        """Release the lane."""
         self._context.leases.release(self._context.redis, [owned.lease])
 
     def work(
@@ -106,18 +100,6 @@ class Sealer:
         """Seal and trim all that may be; return how many events were sealed.
 
         If numbers were given twice, the events get new ones, and are sealed at the next look.
-
-        Args:
-            state: what was read of it.
-            policy: decides which content is kept.
-            force: seal a segment however small.
-
-        Raises:
-            ArchiveDamaged: the archive lacks sealed events; nothing is done.
-            ArchiveDiffers: another Redis archives there, too; nothing is done.
-            ArchiveUnavailable: it cannot be reached.
-            LeaseLost, ArchiveTaken: the partition has another owner now.
-            redis.RedisError: Redis is away.
         """
         end = owned.archive.end(owned.partition)
         compared = self._compare_with_log(owned, state, end) if end else START
@@ -177,11 +159,6 @@ class Sealer:
         return 0
 
     def write_counts(self, owned: OwnedPartition) -> None:
-        """Write to Redis what the archive has of a partition.
-
-        Raises:
-            LeaseLost: the partition has another owner.
-        """
         self._check_ownership(owned)
         segments = owned.archive.segments(owned.partition)
         part = ArchivedPart(
@@ -239,11 +216,7 @@ class Sealer:
     def _seal(
         self, owned: OwnedPartition, taken: Sequence[RawEntry], policy: Policy, now_ms: int
     ) -> Segment:
-        """Publish one segment behind the archive's end, note it in Redis, and trim.
-
-        Raises:
-            ArchiveTaken: another log sealed there meanwhile, so our entries were skipped.
-        """
+        """Publish one segment behind the archive's end, note it in Redis, and trim."""
         self._check_ownership(owned)
         omit = build_omission_filter(
             policy, entry_ms(taken[0].entry), entry_ms(taken[-1].entry), now_ms
@@ -264,22 +237,13 @@ class Sealer:
             self._losses.note([lost_gap("gap", owned.log_id, gap, now)])
 
     def _check_ownership(self, owned: OwnedPartition) -> None:
-        """Make sure that the partition is still ours, here and in Redis (G5)."""
         self._context.leases.check(owned.lease)
         lane = owned.lease.lane
         if self._context.redis.hget(lane.key, "epoch") != b"%d" % lane.epoch:
             self._raise_lost(owned)
 
     def _write_end(self, owned: OwnedPartition, end: Place, known: str) -> None:
-        """Write the archive's end to Redis, and trim the log below it.
-
-        Args:
-            known: the log's last entry up to there; the archive has it and all entries before it.
-
-        Raises:
-            LeaseLost: the partition has another owner.
-            ArchiveTaken: the log has a later entry now; the next look compares it.
-        """
+        """Write the archive's end to Redis, and trim the log below it."""
         hot = round(self._context.settings.hot_window * 1000)
         call = scripts.seal(
             owned.lease.lane,

@@ -24,11 +24,7 @@ class Allowance(Protocol):
     bounded: bool  # whether there is any bound
 
     def take(self) -> bool:
-        """Use one call; return whether it may be made now. If not, `until` says when to ask again.
-
-        Raises:
-            redis.RedisError: Redis is away.
-        """
+        """Use one call; return whether it may be made now. If not, `until` is when to ask again."""
         ...
 
 
@@ -40,17 +36,11 @@ class Unbounded:
     bounded = False
 
     def take(self) -> bool:
-        """Allow the call."""
         return True
 
 
 class SharedAllowance:
-    """Asks Redis, which counts for all workers.
-
-    Args:
-        provider: the instance whose account is used; its copies use the same one.
-        limits: the bounds for a second and for a day.
-    """
+    """Asks Redis, which counts for all workers. `limits`: the bounds for a second and for a day."""
 
     bounded = True
 
@@ -67,11 +57,6 @@ class SharedAllowance:
         )
 
     def take(self) -> bool:
-        """Ask for one call.
-
-        Raises:
-            redis.RedisError: Redis is away.
-        """
         wait = scripts.run(self._redis, self._call)
         spent = wait.spent_today
         self.why = (
@@ -91,11 +76,7 @@ def allowance_for(
 
 
 class SharedSpending:
-    """Counts uses in Redis, for `ProviderConfig.spend`. May be called from several threads.
-
-    Args:
-        provider: the instance whose account is used; its copies use the same one.
-    """
+    """Counts uses in Redis, for `ProviderConfig.spend`. May be called from several threads."""
 
     def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
         self._redis, self._keys, self._provider = redis, keys, provider
@@ -104,11 +85,7 @@ class SharedSpending:
         """Count one use; return whether the limit of this day (UTC) allowed it.
 
         Args:
-            what: the kind of use, a plain word that the provider chooses.
             a_day: how many uses a day allows; 0 allows none.
-
-        Raises:
-            Unavailable: Redis is away.
         """
         if a_day <= 0:
             return False

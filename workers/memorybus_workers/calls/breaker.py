@@ -32,7 +32,6 @@ class Breaker:
 
     @property
     def is_closed(self) -> bool:
-        """Whether everything is let through."""
         return self.failures == 0
 
     def failing_for(self, now: float) -> float:
@@ -82,7 +81,6 @@ class Breaker:
         self._probing = False
 
     def note_success(self) -> None:
-        """Note a success, and close."""
         self.failures = 0
         self.until = 0.0
         self.why = ""

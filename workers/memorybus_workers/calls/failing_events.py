@@ -37,18 +37,12 @@ class FailingEvents:
         self._events: dict[str, FailingEvent] = {}
 
     def __bool__(self) -> bool:
-        """Return whether any event is failing."""
         return bool(self._events)
 
     def note_failure(
         self, event_id: str, *, backend_up: bool, served: int | None = None
     ) -> FailingEvent:
-        """Note a failure of an event; return all that is known of the event now.
-
-        Args:
-            backend_up: whether the provider seemed to work before this.
-            served: the value of `served` when the call began, if other calls ran meanwhile.
-        """
+        """Note a failure of an event; return all that is known of the event now."""
         begun = self.served if served is None else served
         event = self._events.setdefault(event_id, FailingEvent(begun))
         if not event.tries:
@@ -89,17 +83,14 @@ class FailingEvents:
             event.until, event.pause_pending = 0.0, False
 
     def settle(self, event_id: str) -> None:
-        """Forget an event that is applied or parked."""
         if self._events:
             self._events.pop(event_id, None)
 
     def forget(self, event_ids: Iterable[str]) -> None:
-        """Forget the events of a lane that is given up or lost."""
         for event_id in event_ids:
             self.settle(event_id)
 
     def get(self, event_id: str) -> FailingEvent | None:
-        """Return what is known of an event, None if it never failed."""
         return self._events.get(event_id) if self._events else None
 
     def has_any(self, event_ids: Iterable[str]) -> bool:
@@ -107,7 +98,6 @@ class FailingEvents:
         return bool(self._events) and any(event_id in self._events for event_id in event_ids)
 
     def has_hung_too_often(self, event_id: str) -> bool:
-        """Return whether an event has hung as often as it may."""
         event = self.get(event_id)
         return event is not None and event.hung and event.tries >= self.attempts
 

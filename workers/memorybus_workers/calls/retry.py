@@ -32,12 +32,7 @@ Decision = RetryIn | ParkKey | BackendDown
 
 
 def decide_retry(error: BaseException, attempt: int, attempts: int, rng: random.Random) -> Decision:
-    """Decide what follows a failure of one event.
-
-    Args:
-        attempt: how often the event has been tried, from 1.
-        attempts: how often it may be tried.
-    """
+    """Decide what follows a failure of one event."""
     if isinstance(error, Unavailable):
         return BackendDown()
     if isinstance(error, Transient) and attempt < attempts:
@@ -77,13 +72,6 @@ def raise_unless_lane_error(error: Exception, where: str) -> Exception:
     """Return an error that concerns one lane alone, so that only that lane stops.
 
     Such an error lies in its keys, its entries, its part of the archive, or in our own code.
-
-    Args:
-        where: the instance, for the message.
-
-    Raises:
-        LogError: Redis is away, which concerns all lanes.
-        ProviderError, OSError: the instance cannot continue.
     """
     if isinstance(error, RedisError):
         meant = translate_redis_error(error, where)

@@ -49,9 +49,6 @@ class ThreadActivity:
         Args:
             lane: the key of its lane's lease, if a second call would repeat the effect of this one.
             limit: seconds that it may take, if its limit differs from that of other calls.
-
-        Raises:
-            LeaseLost: the thread was given up.
         """
         self._since = now = self._monotonic()
         self._limit = limit
@@ -65,20 +62,12 @@ class ThreadActivity:
         return now
 
     def begin_several(self, event_ids: Sequence[str], lane: str = "") -> None:
-        """Note that a hook is about to be called for several events; see `begin`.
-
-        Raises:
-            LeaseLost: the thread was given up.
-        """
+        """Note that a hook is about to be called for several events; see `begin`."""
         self.begin(event_ids[0], lane)
         self._others = tuple(event_ids[1:])
 
     def begin_next(self, event_id: str, lane: str = "", limit: float = 0.0) -> None:
-        """Begin a further call for the event whose last one has just returned; see `begin`.
-
-        Raises:
-            LeaseLost: that one was abandoned before it returned: the event is another thread's.
-        """
+        """Begin a further call for the event whose last one has just returned; see `begin`."""
         with self._turn:
             if self.abandoned:
                 raise LeaseLost(f"the call for event {event_id} was abandoned")
@@ -120,7 +109,6 @@ class ThreadActivity:
         return PendingCall(lane, name, self._since, self._limit, self._others)
 
     def hanging_call(self, timeout: float) -> str:
-        """Return the call that has taken longer than its limit, else `timeout` seconds, or ""."""
         name = self._name
         late = bool(name) and self._monotonic() - self._since > (self._limit or timeout)
         return name if late else ""

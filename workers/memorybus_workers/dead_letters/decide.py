@@ -169,11 +169,7 @@ def amendment_for_refusal(stored: StoredLetter, failure: Failure) -> Amendment:
 def build_resolution(
     provider: str, request: LetterRequest, letter: DeadLetter, event: LoggedEvent | None
 ) -> Envelope:
-    """Return the event that records an operator's decision in the log.
-
-    Args:
-        event: the event as it was published, if the history still has it.
-    """
+    """Return the event that records an operator's decision in the log."""
     session = SessionRef(letter.session, letter.session)
     return Envelope(
         id=derived_id("dead letter", provider, request.id, letter.entry),

@@ -62,7 +62,6 @@ class Redo:
             shared: the objects that the lanes share; it passes the crash points
                 ``redo.before_apply``, ``redo.after_apply``, ``redo.after_settle`` and
                 ``redo.before_done``.
-            applier: its `apply_dead_letter` applies one event.
         """
         instance = shared.instance
         self._redis = shared.redis
@@ -83,11 +82,6 @@ class Redo:
 
         A lane that turns out to be lost is left to its own next step. If the letters of one lane
         fail, they are tried again after a while. Without requests this takes one round trip.
-
-        Raises:
-            Unavailable: the backend is down; nothing is lost by it.
-            LogUnavailable: Redis is away.
-            redis.RedisError: Redis is away.
         """
         unbind_lane()
         waiting = self._read_waiting()
@@ -102,11 +96,7 @@ class Redo:
         return any(way.not_before <= now for way in self._passes.values())
 
     def _read_waiting(self) -> dict[str, int]:
-        """Return the waiting requests; none if their key is not ours, which is logged once.
-
-        Raises:
-            redis.RedisError: Redis is away.
-        """
+        """Return the waiting requests; none if their key is not ours, which is logged once."""
         try:
             waiting = self._requests.waiting_fields()
         except RedisError as error:

@@ -27,11 +27,7 @@ MOST_HUNG = 8
 
 
 class ProviderHost:
-    """Keeps one provider running, and replaces what hangs.
-
-    Args:
-        context: the instance, in its worker.
-    """
+    """Keeps one provider running, and replaces what hangs."""
 
     def __init__(self, context: InstanceContext) -> None:
         worker = context.worker
@@ -46,11 +42,9 @@ class ProviderHost:
         self._runner = Runner(context, failing_events, self._breaker)
 
     def start(self) -> None:
-        """Start the thread."""
         self._runner.start()
 
     def assign_lanes(self, partitions: frozenset[int]) -> None:
-        """Tell the runner which lanes the provider is to have here."""
         self._runner.assign_lanes(partitions)
 
     def request_redo(self) -> None:
@@ -140,12 +134,10 @@ class ProviderHost:
             self._leases.release(redis, free)
 
     def stop(self) -> None:
-        """Ask the thread to end."""
         self._runner.stop()
 
     @property
     def alive(self) -> bool:
-        """Whether the thread still runs."""
         return self._runner.alive
 
     def join(self) -> None:

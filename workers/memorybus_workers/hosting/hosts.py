@@ -34,7 +34,6 @@ class Hosts:
     """The hosts of one worker. Belongs to the worker's thread.
 
     Args:
-        worker: the context that they share.
         patience: seconds that a host may take to end.
     """
 
@@ -132,16 +131,7 @@ def remove_dropped(
     running: Collection[str],
     alive: Sequence[WorkerInfo],
 ) -> None:
-    """Remove the dropped copies that no worker serves, and whose state is not on another host.
-
-    Args:
-        running: the instances that this worker still runs.
-        alive: the workers whose heartbeats are fresh, this one included.
-
-    Raises:
-        LogUnavailable: Redis is away.
-        OSError: the state cannot be deleted; the record stays.
-    """
+    """Remove the dropped copies that no worker serves, and whose state is not on another host."""
     busy = set(running) | {name for worker in alive for name in worker.providers}
     homes = Homes(redis, Keys(settings.namespace)).all() if dropped else {}
     for instance in dropped:

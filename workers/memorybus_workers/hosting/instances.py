@@ -36,13 +36,8 @@ def make_instance(
     """Return an unopened instance.
 
     Args:
-        name: the instance's name; its home and options are found by it.
-        crash: crash points of fault tests.
-        kind: the instance whose kind and options a copy uses; its own if empty.
         options: the options that differ from these, from the copy's record in Redis; a table of the
             copy in the settings overrides both.
-        answering: whether it serves agents (see `ProviderConfig`).
-        spend: counts what it spends (see `ProviderConfig`).
 
     Raises:
         MissingProvider: the kind is unknown, or it is not available here.
@@ -85,11 +80,7 @@ def _check_obeys(provider: MemoryProvider, limits: CallLimits) -> None:
 
 
 def _require_available(provider: MemoryProvider) -> MemoryProvider:
-    """Return the instance, if it says that it can run here.
-
-    Raises:
-        MissingProvider: it cannot.
-    """
+    """Return the instance, if it says that it can run here."""
     if not provider.is_available(provider.config):
         raise MissingProvider(
             f"provider {provider.config.name} is not available here; its options or "
@@ -140,13 +131,7 @@ def make_copy(
     answering: bool = True,
     spend: Spend | None = None,
 ) -> MemoryProvider:
-    """Return an unopened copy of an instance of the settings, with a state of its own.
-
-    Raises:
-        MissingProvider: see `make_instance`.
-        ConfigError: see `make_instance`; or the copy would write to the same place as the instance
-            of the settings, because this worker's settings name no other place.
-    """
+    """Return an unopened copy of an instance of the settings, with a state of its own."""
     made = make_instance(
         settings, name, clock, crash, provider, options=options, answering=answering, spend=spend
     )
@@ -163,11 +148,7 @@ def make_copy(
 def make_in_role(
     settings: Settings, name: str, role: "Role", clock: Clock, crash: CrashPoint = no_crash
 ) -> MemoryProvider:
-    """Return an unopened instance in its role: one of the settings, or a copy of one.
-
-    Raises:
-        MissingProvider, ConfigError: see `make_instance` and `make_copy`.
-    """
+    """Return an unopened instance in its role: one of the settings, or a copy of one."""
     if role.provider == name:
         return make_instance(settings, name, clock, crash, answering=role.answering)
     return make_copy(
@@ -182,7 +163,6 @@ def make_in_role(
 
 
 def place_of(options: Mapping[str, Any], made: MemoryProvider) -> dict[str, str]:
-    """Return the place of a shared state, by the options that name it."""
     schema = made.get_config_schema() or ()
     defaults = {str(field["key"]): field.get("default", "") for field in schema}
     return {name: str(options.get(name, defaults.get(name, ""))) for name in made.fresh_options}

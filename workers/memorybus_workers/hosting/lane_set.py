@@ -118,12 +118,7 @@ class LaneSet:
     # -- ownership --------------------------------------------------------------------------------
 
     def balance(self, wanted: Collection[int]) -> None:
-        """Give up unwanted lanes between batches; try now and then to acquire missing ones.
-
-        Raises:
-            LogUnavailable: Redis is away.
-            ProviderError: the provider's store cannot be used.
-        """
+        """Give up unwanted lanes between batches; try now and then to acquire missing ones."""
         for partition, lane in list(self._lanes.items()):
             if lane.lease.lost:
                 _log.info("%s is lost while it has nothing to do", bind_lane(lane))
@@ -201,9 +196,6 @@ class LaneSet:
 
         The lane is given up, because its state may be wrong, unless it only waits for the archive.
         The next try begins at the checkpoint.
-
-        Raises:
-            LogError, ProviderError, OSError: the error concerns all lanes.
         """
         why = raise_unless_lane_error(error, self._name)
         if isinstance(why, ForeignKey):
@@ -224,13 +216,8 @@ class LaneSet:
     def step(self, news: set[int], *, redo: bool = False) -> None:
         """Give each lane that may have work its turn; begin after the lane that had the last turn.
 
-        Args:
-            news: partitions that may have new entries.
-            redo: whether operators have requests about dead letters.
-
         Raises:
             Unavailable: the backend has been down for a while: open another instance.
-            LogUnavailable: Redis is away.
         """
         now = self._clock.monotonic()
         self._note_due(news, now)

@@ -78,23 +78,19 @@ class Runner:
         self._thread = threading.Thread(target=self._run, name=thread_name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def assign_lanes(self, partitions: frozenset[int]) -> None:
-        """Tell the thread which lanes it is to have."""
         if partitions != self.wanted or not self._was_asked:
             self.wanted = partitions
             self._was_asked = True
             self._inbox.put()
 
     def request_redo(self) -> None:
-        """Tell the thread that operators have requests about its dead letters."""
         self._redo_asked = True
         self._inbox.put()
 
     def retry_now(self) -> None:
-        """Tell the thread to retry now the events that wait for another try."""
         self._hurry.set()
         self._inbox.put()
 
@@ -105,12 +101,10 @@ class Runner:
         self._inbox.put()
 
     def join(self, timeout: float) -> None:
-        """Wait at most `timeout` seconds for the thread to end."""
         self._thread.join(timeout)
 
     @property
     def alive(self) -> bool:
-        """Whether the thread still runs."""
         return self._thread.is_alive()
 
     @property
@@ -130,7 +124,6 @@ class Runner:
         return self._lanes.applier.pool if self._lanes else None
 
     def activities(self) -> list[ThreadActivity]:
-        """Return the activity of each of its threads."""
         return [self.activity, *(self.pool.activities() if self.pool else ())]
 
     def abandon(self) -> list[Lease]:
@@ -290,14 +283,6 @@ class StoreUse:
 
     Workers of two logs may be given one data directory, and their lanes would overwrite each
     other's positions and memories. So each holds a shared lock on a file named after its log.
-
-    Args:
-        home: the provider instance's directory.
-        log: a name for the log, the same for all of its workers.
-
-    Raises:
-        Unavailable: workers of another log use the store now.
-        OSError: the directory cannot be written.
     """
 
     def __init__(self, home: Path, log: str) -> None:
@@ -314,12 +299,10 @@ class StoreUse:
                 )
 
     def close(self) -> None:
-        """Release the store."""
         os.close(self._held)
 
 
 def _is_held(path: Path) -> bool:
-    """Return whether a process has locked a file; remove the file if none has."""
     try:
         other = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

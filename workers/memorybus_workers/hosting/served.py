@@ -42,7 +42,6 @@ class ServedInstances:
 
     Args:
         configured: the instances that it was given to serve; they are not open.
-        among: all instances that it and its sibling processes serve, in the order of recall.
         only: the one copy that it serves and nothing else; "" for none.
 
     Attributes:
@@ -86,12 +85,7 @@ class ServedInstances:
         self.hurried = False
 
     def refresh(self) -> None:
-        """Find out which copies are new, changed or dropped, and which instances are paused.
-
-        Raises:
-            LogUnavailable: Redis is away; everything stays as it was.
-            ForeignKey: a key is not ours.
-        """
+        """Find out which copies are new, changed or dropped, and which instances are paused."""
         view = self._instances.read_view(redo=tuple(self.infos))
         self._log_ignored(view)
         ours = [instance for instance in view.all.values() if self._is_ours(instance)]
@@ -239,12 +233,7 @@ def _role(instance: Instance, view: InstancesView) -> Role:
 def infos_of(
     settings: Settings, providers: Mapping[str, MemoryProvider], among: Sequence[str]
 ) -> dict[str, ProviderInfo]:
-    """Return what is registered about several instances, which need not be open.
-
-    Args:
-        providers: the instances, by name.
-        among: the names of these and other instances, in the order of recall.
-    """
+    """Return what is registered about several instances, which need not be open."""
     return {
         name: info_of(settings.provider_kind(name), provider, among.index(name))
         for name, provider in providers.items()

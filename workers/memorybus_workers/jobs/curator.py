@@ -22,11 +22,7 @@ _JOB_LIFE_SECONDS = 3_600
 
 
 def run_waiting(settings: Settings, *, due: bool) -> None:
-    """Do the runs that wait; a run that was killed is not repeated.
-
-    Args:
-        due: whether another one is to be done.
-    """
+    """Do the runs that wait; a run that was killed is not repeated."""
     crash = crash_points(settings.crash_at)
 
     def run() -> None:

@@ -56,7 +56,6 @@ class InspectionRunner:
 
     Args:
         settings: see `Settings`; one inspection takes at most half of ``recall_timeout``.
-        visited: opens an instance for a moment.
     """
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock, visited: Visit) -> None:
@@ -68,9 +67,6 @@ class InspectionRunner:
 
     def run(self, body: str) -> None:
         """Inspect the instance, and reply.
-
-        Args:
-            body: an `Inspection` as JSON.
 
         Raises:
             Permanent: it is not an `Inspection`; nobody is answered.
@@ -119,7 +115,6 @@ class InspectionRunner:
         return DigestPage(pairs=tuple(page))
 
     def _kept_page(self, provider: MemoryProvider, asked: ReadKept, until: float) -> KeptPage:
-        """Return the next memories, after skipping those that the caller has already."""
         can = provider.capabilities
         if not (can.curates if asked.curated else can.exports):
             return KeptPage(given=False)
@@ -143,7 +138,6 @@ class InspectionRunner:
         return KeptPage(memories=tuple(page))
 
     def _owners_page(self, provider: MemoryProvider, asked: ReadOwners, until: float) -> OwnersPage:
-        """Return the next owners of memories."""
         last = asked.after
         after = (last.agent or "", last.user or "", last.workspace or "") if last else None
         owners = provider.owners(after)

@@ -26,7 +26,6 @@ class LiveInstances:
     Args:
         provider: the only provider whose instances are opened, because anybody who can write to
             Redis may have written a job's arguments.
-        crash: crash points of fault tests.
     """
 
     def __init__(
@@ -48,11 +47,6 @@ class LiveInstances:
         self._opened: dict[str, MemoryProvider] = {}
 
     def find_serving(self, provider: str) -> str:
-        """Return the instance that serves a provider now.
-
-        Raises:
-            msgspec.MsgspecError: the entry in Redis cannot be read.
-        """
         body: Any = self._redis.hget(self._keys.live, provider)
         return live_instance(provider, body)
 
@@ -93,7 +87,6 @@ class LiveInstances:
                 provider.shutdown()
 
     def close_all(self) -> None:
-        """Close all open instances."""
         for name in list(self._opened):
             self.close(name)
 
@@ -120,9 +113,5 @@ class LiveInstances:
 
 
 def live_instance(provider: str, body: bytes | None) -> str:
-    """Return the instance that an entry of ``{ns}:live`` names; without an entry, the provider.
-
-    Raises:
-        msgspec.MsgspecError: it cannot be read.
-    """
+    """Return the instance that an entry of ``{ns}:live`` names; without an entry, the provider."""
     return provider if body is None else msgspec.json.decode(body, type=prepared(Live)).instance

@@ -56,7 +56,6 @@ class LostJobs:
     """Cleans up one queue, between the jobs of the process that runs them.
 
     Args:
-        again: names of the callables whose jobs may run again.
         on_killed: called for each lost job that had begun: its process was killed, or hung.
     """
 

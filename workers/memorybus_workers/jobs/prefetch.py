@@ -83,7 +83,6 @@ class ReadYourWrites:
         return not missing
 
     def _missing(self, provider: str, positions: Mapping[int, int]) -> int:
-        """Return how many of the wanted events are not applied yet."""
         if not positions:
             return 0
         with self._redis.pipeline(transaction=False) as pipe:
@@ -106,8 +105,6 @@ class Recaller:
     """Answers recalls on provider instances that stay open. Belongs to one thread.
 
     Args:
-        instances: the provider's instances; one is closed after an error.
-        applied: waits for the events that a session published before it asked.
         crash: crash points of fault tests: ``recall.stored``.
     """
 
@@ -177,7 +174,6 @@ class Recaller:
             return PromptReply(provider)
 
     def _is_forgotten(self, ask: PromptAsk) -> bool:
-        """Whether nobody waits for the answer any more, and a newer request has replaced it."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
             pipe.hget(self._keys.want(ask.slot), "g")
@@ -237,7 +233,6 @@ class Recaller:
                 scripts.run(self._redis, scripts.change_field(warm, field, b"", seen=ours))
 
     def _read_mark(self, want: RecallRequest, provider: str) -> str:
-        """Return the mark under which an answer may be read; "" for memories of all owners."""
         owner = want.owner
         return retractions.mark_of(self._redis, self._settings, owner, provider) if owner else ""
 
@@ -256,7 +251,6 @@ class Recaller:
         return render(recollections, want, provider, mark, self._settings.zone)
 
     def _record_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
-        """Count a failure, and store its reason for a recall that waits for the answer."""
         self._health.note_failure(provider, error, self._clock.now_ms())
         want = self._keys.want(slot)
         if self._redis.exists(want):

@@ -53,7 +53,6 @@ class PromptAnswerer:
     """Answers one provider's prompts until `stop`.
 
     Args:
-        crash: crash points of fault tests.
         on_answer: called on the thread after each answer.
         on_hang: called, on another thread, if a call does not return.
     """
@@ -83,7 +82,6 @@ class PromptAnswerer:
         self._thread = threading.Thread(target=self._run, name="memorybus-prompts", daemon=True)
 
     def start(self) -> None:
-        """Answer from now on."""
         self._thread.start()
 
     def leave(self) -> None:

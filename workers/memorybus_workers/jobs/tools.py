@@ -33,8 +33,6 @@ class ToolRunner:
 
     Args:
         settings: see `Settings`; ``recall_timeout`` bounds a run.
-        instances: the provider's instances; one is closed after an error.
-        applied: waits for the events that a session published before it asked.
     """
 
     def __init__(
@@ -53,9 +51,6 @@ class ToolRunner:
 
     def run(self, body: str) -> None:
         """Run one call and reply to it.
-
-        Args:
-            body: a `ToolRequest` as JSON.
 
         Raises:
             Permanent: it is not a request of ours; nobody is answered.
@@ -105,10 +100,6 @@ _Request = TypeVar("_Request", Inspection, ToolRequest)
 def parse_request(body: str, kind: type[_Request]) -> _Request:
     """Parse a request, which may come from anybody who can write to Redis.
 
-    Args:
-        body: the request as JSON.
-        kind: the type of request that it should be.
-
     Raises:
         Permanent: it is not such a request, or its id does not have the form of an id.
     """
@@ -129,9 +120,6 @@ def answer_request(
     make: Callable[[], Reply],
 ) -> None:
     """Write the reply to a request under the key that its asker reads.
-
-    Args:
-        partition: the partition under whose keys the reply is written.
 
     Raises:
         Exception: any error of `make`, after the asker got it as the reply.

@@ -77,11 +77,8 @@ class JobWorker(SimpleWorker):
     """Works off one queue in this process. The module says what it does in addition to RQ's worker.
 
     Args:
-        queue: the queue; its job class has the allow-list.
-        lost: finds the jobs that killed processes left.
         longest: the seconds that a job may run, whatever the job itself says.
         crash: crash points of fault tests: ``recall.taken``.
-        secrets: values that are masked in the stored text of a failure.
     """
 
     max_connection_wait_time = 1.0
@@ -115,12 +112,7 @@ class JobWorker(SimpleWorker):
         self._ended = threading.Event()
 
     def work_until_stopped(self) -> None:
-        """Run jobs until SIGTERM or SIGINT.
-
-        Raises:
-            redis.RedisError: Redis is away.
-            JobsEnded: another error ended the loop.
-        """
+        """Run jobs until SIGTERM or SIGINT. `JobsEnded`: another error ended the loop."""
         heart = threading.Thread(target=self._beat, name="memorybus-job-heart", daemon=True)
         heart.start()
         try:
@@ -179,7 +171,6 @@ class JobWorker(SimpleWorker):
 
     @property
     def should_run_maintenance_tasks(self) -> bool:
-        """Whether the maintenance tasks are due."""
         return self._clock.monotonic() >= self._look_at
 
     def run_maintenance_tasks(self) -> None:
@@ -218,7 +209,6 @@ class JobWorker(SimpleWorker):
 
 
 def _log_failure(job: Job, _kind: object, error: BaseException, _trace: object) -> None:
-    """Log that a job failed in one line, credentials masked; RQ would log the traceback."""
     _log.warning("job %s of %s failed: %s", job.id, job.origin, describe_error(error))
 
 
@@ -241,9 +231,6 @@ def run_jobs(settings: Settings, provider: str) -> None:
     Args:
         provider: the only provider of the process, because RQ takes jobs from several queues in a
             way that loses one if the process is killed.
-
-    Raises:
-        LogUnavailable: Redis is away.
     """
     bind_contextvars(provider=provider)
     crash = crash_points(settings.crash_at)
@@ -283,7 +270,6 @@ def job_worker(
     lost: Callable[[], None],
     crash: CrashPoint,
 ) -> JobWorker:
-    """Return the RQ worker of a provider's queue."""
     logging.getLogger("rq").setLevel(logging.CRITICAL)
     queue = rq_queue(connect_jobs(settings), settings, provider, allowed_job(allowed))
     look = LostJobs(queue, allowed.keys(), lost)
@@ -301,11 +287,7 @@ class ListedJob(Job):
 
     @property
     def func(self) -> Any:
-        """The callable of the job's name.
-
-        Raises:
-            ForbiddenJob: it is not on the list.
-        """
+        """The callable of the job's name. `ForbiddenJob`: it is not on the list."""
         name = str(self.func_name)
         if name not in self.allowed:
             raise ForbiddenJob(f"{name!r} is not on the list of jobs")

@@ -30,7 +30,6 @@ class Answers:
     """Answers for one provider instance. Belongs to its thread; never raises an error of Redis.
 
     Args:
-        redis: a client made by `connect_redis`.
         instance: the instance that answers; it passes the crash point ``lane.before_reply``.
     """
 
@@ -78,7 +77,6 @@ class Answers:
             _log.debug("event %s: the reply could not be written: %s", event.envelope.id, error)
 
     def _age_ms(self, entry: str) -> int:
-        """Return the age of an entry, by the server's clock, which also made the entry's id."""
         return read_server_ms(self._redis) - entry_ms(entry)
 
 
@@ -87,9 +85,6 @@ def forget_warm_results(instance: InstanceContext, context: HookContext) -> None
 
     It is called before the provider forgets, and results are made unreadable again afterwards: so
     they are even if the worker dies in between.
-
-    Raises:
-        Unavailable: Redis is away.
     """
     try:
         settings, provider = instance.worker.settings, instance.role.provider

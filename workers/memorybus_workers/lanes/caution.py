@@ -29,7 +29,6 @@ class Caution:
         """Begin.
 
         Args:
-            suspects: what earlier owners were calling when they died.
             upto: the highest n for which the last owner that died may have called the provider.
         """
         self.suspects = dict(suspects)  # by n, at how many deaths an event was noted
@@ -63,7 +62,6 @@ class Caution:
         return bool(cleared) and (any(cleared) or not self.calling)
 
     def forget(self, is_done: Callable[[int], bool]) -> None:
-        """Forget events that are done."""
         for counts in (self.suspects, self.calling):
             for n in [n for n in counts if is_done(n)]:
                 del counts[n]

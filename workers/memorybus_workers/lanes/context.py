@@ -81,7 +81,6 @@ class InstanceContext(msgspec.Struct, frozen=True):
 
         Args:
             took: the seconds that this took.
-            doubt: the highest n that a former owner may have applied.
         """
         if self.role.answering and events:
             now = self.worker.clock.now_ms()

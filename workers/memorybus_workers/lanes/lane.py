@@ -50,11 +50,7 @@ class LaneContext(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, instance: InstanceContext, redis: Redis) -> "LaneContext":
-        """Return the objects that the lanes of an instance share.
-
-        Raises:
-            LogUnavailable: Redis is away.
-        """
+        """Return the objects that the lanes of an instance share."""
         worker, role = instance.worker, instance.role
         lanes = LaneKeys(redis, worker.settings)
         count = partial(count_unfinished, lanes, instance.name, role.plan)
@@ -79,11 +75,6 @@ class Lane:
     """
 
     def __init__(self, context: LaneContext, lease: Lease) -> None:
-        """Take the lane over; `begin` then sets the place at which it continues.
-
-        Raises:
-            redis.RedisError: Redis is away.
-        """
         instance, worker = context.instance, context.instance.worker
         self.partition = lease.lane.partition  # the partition
         self.epoch = lease.lane.epoch  # our fencing token
@@ -109,12 +100,8 @@ class Lane:
         """Continue at a start point.
 
         Args:
-            point: the checkpoint, and the later events that are done already.
             reach: how many events behind the last done one an owner that died may have called the
                 provider for.
-
-        Raises:
-            LogUnavailable: Redis is away.
         """
         point = StartFinder(self._history, self._owned).find(point)
         self.window = LaneWindow(point, self._settings.window)
@@ -153,7 +140,6 @@ class Lane:
         return self._plan.ended(self.partition, self.n)
 
     def __str__(self) -> str:
-        """Name it for people."""
         return f"{self._name}, partition {self.partition}"
 
     # -- reading ----------------------------------------------------------------------------------
@@ -162,11 +148,6 @@ class Lane:
         """Return the next events, with consecutive numbers, also done ones; none without room.
 
         An `Omitted` stands for each event that the plan leaves out.
-
-        Raises:
-            LeaseLost: the log lost its tail.
-            LogUnavailable: Redis is away.
-            ArchiveError: the archive is needed, and cannot be read.
         """
         window, pace = self.window, self._pace
         count = pace.batch_size(min(most, window.room()))
@@ -209,12 +190,7 @@ class Lane:
             self.commit()
 
     def catch_up(self) -> bool:
-        """Read the skipped events of one key again if it is the key's turn; say whether it was.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            LogUnavailable: Redis is away.
-        """
+        """Read the skipped events of one key again if it is the key's turn; say whether it was."""
         window = self.window
         found = window.key_to_read_again()
         if found is None:
@@ -231,12 +207,7 @@ class Lane:
         return True
 
     def _look_back(self, n: int) -> None:
-        """Find out why the next number does not follow the checkpoint: a lost tail, or a gap.
-
-        Raises:
-            LeaseLost: the log gives our numbers again, and our checkpoint's entry is gone.
-            ArchiveError: only the archive has the answer, and it cannot be read.
-        """
+        """Find out why the next number does not follow the checkpoint: a lost tail, or a gap."""
         window = self.window
         if n > window.n:
             _log.error("%s: after %d comes %d; events between are lost", self, window.n, n)
@@ -252,10 +223,6 @@ class Lane:
             sent: the highest n that may be handed to the provider from now on (``lookup``). Events
                 that a former owner may have handed over stay in doubt until the checkpoint has
                 passed them.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away; the next commit includes this progress.
         """
         window = self.window
         if sent != "":
@@ -275,19 +242,11 @@ class Lane:
         self.crash("lane.after_commit")
 
     def check(self, room: float = 0.0) -> None:
-        """Make sure that the lane is still ours, for at least `room` seconds.
-
-        Raises:
-            LeaseLost: the lane is not ours, or this is not certain.
-        """
+        """Make sure that the lane is still ours, for at least `room` seconds."""
         self._leases.check(self.lease, room)
 
     def extended_for(self, seconds: float) -> AbstractContextManager[None]:
-        """Keep the lane for a call of `seconds`, which may be longer than `call_timeout`.
-
-        Raises:
-            LeaseLost: the lane is not ours any more, or this is not certain.
-        """
+        """Keep the lane for a call of `seconds`, which may be longer than `call_timeout`."""
         return self._leases.extended_for(self.lease, seconds)
 
     # -- events that may end a worker --------------------------------------------------------------
@@ -311,23 +270,13 @@ class Lane:
         return self._caution.suspects.get(n, 0)
 
     def begin_calls(self, numbers: Iterable[int]) -> None:
-        """Note what the provider is about to be called for; call it if the lane is `careful`.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away.
-        """
+        """Note what the provider is about to be called for; call it if the lane is `careful`."""
         self._caution.forget(self.window.is_done)
         if self._caution.begin(numbers):
             self._write_notes()
 
     def survive_calls(self, numbers: Iterable[int]) -> None:
-        """Note that calls have returned, which did not end the worker.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away.
-        """
+        """Note that calls have returned, which did not end the worker."""
         if self._caution.survive(numbers):
             self._write_notes()
 
@@ -361,7 +310,6 @@ def _consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
 
 
 def _up_to(end: int | None, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-    """Return the events up to a plan's end; None means that it has no end."""
     if end is None or not events or events[-1].position.n <= end:
         return events
     return [event for event in events if event.position.n <= end]

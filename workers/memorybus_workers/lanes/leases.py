@@ -39,7 +39,6 @@ class Lease(msgspec.Struct):
 
     @property
     def key(self) -> str:
-        """The key of the lease in Redis."""
         return self.lane.lease
 
 
@@ -75,7 +74,6 @@ class Leases:
         self._thread = threading.Thread(target=self._run, name="memorybus-leases", daemon=True)
 
     def start(self) -> None:
-        """Start the renewing thread."""
         self._thread.start()
 
     def acquire(self, redis: Redis, provider: str, partition: int, floor: int = 0) -> Lease | None:
@@ -87,9 +85,6 @@ class Leases:
 
         Returns:
             The lease; None if the lane has an owner.
-
-        Raises:
-            redis.RedisError: Redis is away.
         """
         asked_at = self._clock.monotonic()
         floor = max(floor, self._epochs.get((provider, partition), 0))
@@ -108,11 +103,7 @@ class Leases:
         return lease
 
     def check(self, lease: Lease, room: float = 0.0) -> None:
-        """Make sure that a lease is still ours, and will be for `room` seconds more.
-
-        Raises:
-            LeaseLost: it is not ours, or not for long enough.
-        """
+        """Make sure that a lease is still ours, and will be for `room` seconds more."""
         if lease.lost or self._clock.monotonic() + room >= lease.until:
             self.drop(lease)
             raise LeaseLost(f"{lease.key} is lost, or has no time left for a call")
@@ -124,9 +115,6 @@ class Leases:
         A call that outlives its lease cannot be fenced (G5), so the lease must be long enough even
         if it cannot be renewed meanwhile. The price is that the lane of a worker that dies in such
         a call has no owner until the long lease expires.
-
-        Raises:
-            LeaseLost: the lease is not ours any more, or Redis cannot prolong it now.
         """
         needed = self._clock.monotonic() + seconds + self._spare
         lease.needed.append(needed)
@@ -151,9 +139,6 @@ class Leases:
         self, leases: Iterable[Lease], activities: Iterable[ThreadActivity] = ()
     ) -> list[Lease]:
         """Stop the work on lanes without waiting for it.
-
-        Args:
-            activities: the threads that are given up with them, and their calls in progress.
 
         Returns:
             The leases without an abandoned call, for the caller to release.
@@ -182,12 +167,10 @@ class Leases:
             return self._keys.lease(partition, provider) in self._held | self._left
 
     def count(self) -> int:
-        """Return how many lanes this worker owns."""
         with self._lock:
             return len(self._held)
 
     def stop(self) -> None:
-        """End the renewing thread."""
         self._stop.set()
         self._thread.join(self._settings.lease)
         self._redis.close()

@@ -35,7 +35,6 @@ class Pace:
 
         Args:
             rate: events per second, over all workers; 0.0 for no limit.
-            unfinished: counts the instance's unfinished lanes, in all workers.
         """
         self._clock = clock
         self._rate = rate
@@ -51,9 +50,6 @@ class Pace:
 
         A lane that has all its events stays finished. So an old count of unfinished lanes may be
         too high, but never too low, and all shares together never exceed the rate.
-
-        Raises:
-            LogUnavailable: Redis is away.
         """
         if not self._rate:
             return
@@ -100,10 +96,6 @@ class Pace:
 
 
 def count_unfinished(lanes: LaneKeys, name: str, plan: Plan) -> int:
-    """Count the lanes of an instance that do not have all events of its plan yet.
-
-    Raises:
-        LogUnavailable: Redis is away.
-    """
+    """Count the lanes of an instance that do not have all events of its plan yet."""
     states = enumerate(lanes.states(name))
     return sum(not plan.ended(partition, lane.n) for partition, lane in states)

@@ -43,10 +43,8 @@ def failure_of(
     """Return why an event is parked.
 
     Args:
-        why: the reason in one line.
         earlier: its earlier failures; None if it failed only now.
         now: milliseconds since the Unix epoch.
-        error: the error that was raised, if there was one.
     """
     trace = "".join(traceback.format_exception(error)) if error else ""
     if earlier is None:
@@ -82,12 +80,6 @@ class ParkedKeys:
         refused: Refused = _ignore_refusal,
         secrets: Collection[str] = frozenset(),
     ) -> None:
-        """Read which keys wait.
-
-        Raises:
-            redis.RedisError: Redis is away.
-            ForeignKey: the hash is not ours.
-        """
         self._redis = redis
         self._lane = lane
         self.worker = lane.worker
@@ -104,10 +96,6 @@ class ParkedKeys:
 
         A `DeadLetterResolved` never waits behind a dead letter, because no provider has a hook for
         it.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away.
         """
         failure = self.mask_and_bound(failure)
         records = [
@@ -131,29 +119,13 @@ class ParkedKeys:
         """Remove a dead letter that was applied, or discarded: `event` records that in the log.
 
         The last letter of a key frees the key. A second call changes nothing.
-
-        Args:
-            event: the envelope of a `DeadLetterResolved`, if it is discarded.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away.
         """
         call = scripts.settle(self._lane, _address_of(stored), event=event)
         if scripts.run(self._redis, call) is Settled.KEY_FREED:
             self.keys.discard(stored.letter.key)
 
     def amend(self, stored: StoredLetter, amendment: Amendment, event: bytes = b"") -> None:
-        """Record the changes of a dead letter that continues to wait.
-
-        Args:
-            amendment: all its changes so far.
-            event: the envelope of a `DeadLetterResolved`, if it is edited.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away.
-        """
+        """Record the changes of a dead letter that continues to wait."""
         body = msgspec.json.encode(amendment)
         scripts.run(
             self._redis,

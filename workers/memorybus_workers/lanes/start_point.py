@@ -31,12 +31,7 @@ class StartFinder:
         self._partition = lane.partition
 
     def find(self, point: StartPoint) -> StartPoint:
-        """Return a place in the history, at or before the one that the provider or Redis names.
-
-        Raises:
-            LogUnavailable: Redis is away.
-            ArchiveError: the archive is needed, and cannot be read.
-        """
+        """Return a place in the history, at or before the one that the provider or Redis names."""
         lane = self._lane
         if 0 < point.n - lane.n <= STEP_BACK:
             point = StartPoint(lane.entry, lane.n)  # dead letters behind it may be lost

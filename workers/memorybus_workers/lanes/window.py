@@ -83,7 +83,6 @@ class LaneWindow:
         return not (self._before or self._skipped)
 
     def held_events(self) -> Iterator[LoggedEvent]:
-        """Yield the open events that are held."""
         return chain.from_iterable(self._queues.values())
 
     def room(self) -> int:
@@ -157,12 +156,7 @@ class LaneWindow:
         return key, self._skipped[key].before
 
     def take_in_skipped(self, events: Sequence[LoggedEvent], *, keep: bool = True) -> None:
-        """Continue with a key's skipped events, read after the place of `key_to_read_again`.
-
-        Args:
-            events: the events that were read, in order; empty if there are no more.
-            keep: whether to hold the key's events; if not, they are done, since they were parked.
-        """
+        """Continue with a key's skipped events, read after the place of `key_to_read_again`."""
         key = self._to_read_again.popleft()
         skipped = self._skipped.pop(key)
         place = skipped.before
@@ -213,7 +207,6 @@ class LaneWindow:
         return self._delayed[0][0] if self._delayed else float("inf")
 
     def has_ready(self) -> bool:
-        """Return whether a key is ready."""
         return bool(self._ready)
 
     def finish(self, event: LoggedEvent) -> None:
@@ -227,11 +220,7 @@ class LaneWindow:
         self._advance()
 
     def finish_first(self, events: Sequence[LoggedEvent]) -> None:
-        """Note that a taken event and some behind it are done; their key stays busy.
-
-        Args:
-            events: the first events of their key, in order.
-        """
+        """Note that a taken event and some behind it are done; their key stays busy."""
         for event in events:
             self._mark_done(self._queues[event.envelope.key].popleft())
         self._advance()

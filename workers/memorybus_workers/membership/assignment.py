@@ -40,8 +40,6 @@ def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -
 
     Args:
         owners: each partition's present owner; None or a dead worker if it has none.
-        weights: the live workers; nobody is assigned anything if there is none.
-        salt: the provider's name, so that several providers' remainders lie on different workers.
     """
     if not weights:
         return {}
@@ -95,9 +93,6 @@ def wanted_lanes(
     them.
 
     Args:
-        assigned: see `assign`.
-        owners: each partition's present owner.
-        deserted: lanes that have been free for too long.
         reserved: lanes whose owner's lease has not run out by our own clock.
     """
     mine = {partition for partition, worker in assigned.items() if worker == me}

@@ -37,13 +37,7 @@ class _Last(msgspec.Struct, frozen=True):
 
 
 class Balance:
-    """Computes which lanes a worker is to have. Belongs to one thread.
-
-    Args:
-        worker: the id of this worker.
-        served: the instances that this worker serves.
-        leases: the leases that this worker has.
-    """
+    """Computes which lanes a worker is to have. Belongs to one thread."""
 
     def __init__(
         self, settings: Settings, clock: Clock, worker: str, served: ServedInstances, leases: Leases
@@ -65,15 +59,7 @@ class Balance:
     def compute_shares(
         self, redis: Redis, alive: Sequence[WorkerInfo], names: Collection[str]
     ) -> dict[str, frozenset[int]]:
-        """Return the lanes that this worker is to have, by provider.
-
-        Args:
-            alive: the workers whose heartbeats are fresh.
-            names: the providers that this worker can serve now.
-
-        Raises:
-            redis.RedisError: Redis is away.
-        """
+        """Return the lanes that this worker is to have, by provider."""
         held = self._read_leases(redis, list(names))
         free = self._free_since.items()
         self._free_since = {lane: since for lane, since in free if lane[0] in names}
@@ -148,7 +134,6 @@ class Balance:
 
 
 def _parse_lease(lease: object, left: object) -> LaneLease:
-    """Read a lease, `epoch:worker`, and its time; a key of another type is nobody's."""
     if not isinstance(lease, bytes):
         return LaneLease(None, 0.0)
     worker = lease.decode("utf-8", "replace").partition(":")[2]

@@ -34,7 +34,6 @@ class Heartbeats:
         """Note the present heartbeats of all workers.
 
         Args:
-            workers: the workers, with their heartbeats.
             now_ms: the server's time now, milliseconds.
         """
         self._known = {worker.id: self._heartbeat(worker, now_ms) for worker in workers}

@@ -20,9 +20,6 @@ class HomeClaims:
 
     Belongs to one thread. Its methods raise `LogUnavailable` without Redis, and `ForeignKey` if a
     key is not ours.
-
-    Args:
-        served: the instances that the worker serves.
     """
 
     def __init__(self, settings: Settings, redis: Redis, served: ServedInstances) -> None:
@@ -34,7 +31,6 @@ class HomeClaims:
         self._lost_for: dict[str, int] = {}
 
     def is_elsewhere(self, name: str) -> bool:
-        """Return whether an instance has its home elsewhere."""
         return name in self._elsewhere
 
     def claim(self) -> None:
@@ -68,7 +64,6 @@ class HomeClaims:
         self._elsewhere = kept | homes
 
     def _lost_lately(self) -> dict[str, Home]:
-        """Return the homes elsewhere that Redis lost at most `_LOOKS_BEFORE_CLAIM` looks ago."""
         homes = self._homes.all() if self._elsewhere else {}
         lost = [name for name in self._elsewhere if name not in homes]
         self._lost_for = {name: self._lost_for.get(name, 0) + 1 for name in lost}

@@ -41,12 +41,6 @@ class Presence:
 
     Attributes:
         given_up: the providers that this worker no longer serves, because their calls hang.
-
-    Args:
-        context: what all threads of the worker share.
-        worker: the id of this worker.
-        served: the instances that this worker serves.
-        jobs: how many recall processes it runs for each of them.
     """
 
     def __init__(
@@ -77,12 +71,7 @@ class Presence:
         self._shares: Mapping[str, frozenset[int]] = {}
 
     def register(self) -> None:
-        """Register this worker's provider instances, and find out which have their home here.
-
-        Raises:
-            LogUnavailable: Redis is away.
-            ForeignKey: a key is not ours.
-        """
+        """Register this worker's provider instances, and find out which have their home here."""
         self._served.refresh()
         self._roster.register(self._served.infos, self._served.tools)
         self._registered = set(self._served.infos)
@@ -125,13 +114,7 @@ class Presence:
         )
 
     def update(self, hosts: Hosts) -> None:
-        """Write a heartbeat if it is due, and assign the hosts their lanes.
-
-        Raises:
-            LogUnavailable: Redis is away.
-            ForeignKey: a key is not ours.
-            redis.RedisError: Redis is away.
-        """
+        """Write a heartbeat if it is due, and assign the hosts their lanes."""
         home = self.instances_at_home()
         ready = [host.name for host in hosts.all if host.serving and host.name in home]
         # Beat at once when an instance becomes ready: others assign it lanes once they know.

@@ -51,16 +51,8 @@ def run_worker(
     """Run a worker until it is told to end; return the exit code, 1 if it had to give up.
 
     Args:
-        providers: the instances to serve.
-        jobs: its recall processes for each provider.
         with_parent: end when the process that started this one ends, and report to it the providers
             that we give up.
-        mark: see `Worker`.
-        only: see `Worker`.
-        among: see `Worker`.
-
-    Raises:
-        MemoryBusError: see `Worker.run`.
     """
     # Imported late: a supervisor does not need it, and starts faster without it.
     load_redis()
@@ -116,7 +108,6 @@ class OrderlyEnd:
         at_once: called before this process ends at once, to do what still has to be done.
         reserve: seconds in addition to `grace`, for a process that waits for others with the same
             `grace`.
-        leave: ends the process at once.
     """
 
     def __init__(
@@ -140,7 +131,6 @@ class OrderlyEnd:
         threading.Thread(target=self._run, name="memorybus-ending", daemon=True).start()
 
     def install(self) -> None:
-        """Handle SIGTERM and SIGINT."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self.request())
 

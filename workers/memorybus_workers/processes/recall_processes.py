@@ -73,10 +73,6 @@ class RecallProcesses:
     An idle worker has none. A prompt, or a job that waits in a provider's queue or was left there
     by a process that was killed, starts the provider's processes, which then run until the worker
     ends.
-
-    Args:
-        count: how many processes each provider gets.
-        news: tells of new events, so that the queues are read often while agents are active.
     """
 
     def __init__(self, settings: Settings, count: int, clock: Clock, news: Inbox) -> None:
@@ -97,7 +93,6 @@ class RecallProcesses:
         self._thread = threading.Thread(target=self._run, name="memorybus-recalls", daemon=True)
 
     def start(self) -> None:
-        """Start the thread that looks after the processes."""
         if self._count:
             self._thread.start()
 
@@ -115,11 +110,7 @@ class RecallProcesses:
         return load(self._settings.provider_kind(name)).delivery == "transactional"
 
     def poll(self) -> None:
-        """Start the processes that are needed, and restart those that died.
-
-        Raises:
-            redis.RedisError, OSError: the Redis of the jobs is away.
-        """
+        """Start the processes that are needed, and restart those that died."""
         with self._lock:
             for recalls in self._recalling:
                 recalls.poll()
@@ -138,7 +129,6 @@ class RecallProcesses:
                 self._recalling.append(begun)
 
     def _answer_until_begun(self) -> None:
-        """Answer prompts in this process for the providers whose own processes do not yet."""
         starting = self._starting()
         for name in self._answerers.keys() - starting:
             self._answerers.pop(name).leave()

@@ -32,11 +32,9 @@ class ServiceManager:
         return cls(read_variable("NOTIFY_SOCKET"), int(every) / 1e6 if ours else 0.0, clock)
 
     def note_ready(self) -> None:
-        """Tell the manager that the service is ready."""
         self._send("READY=1")
 
     def note_end(self) -> None:
-        """Tell the manager that the service is ending."""
         self._send("STOPPING=1")
 
     def note_turn(self) -> None:
@@ -68,15 +66,12 @@ class Liveness:
         self._ready = threading.Event()
 
     def note_ready(self) -> None:
-        """Note that everything has started."""
         self._ready.set()
 
     def note_turn(self) -> None:
-        """Note a turn of the loop."""
         self._heard = self._clock.monotonic()
 
     def note_end(self) -> None:
-        """Note that the end has begun."""
         self._ready.clear()
 
     def lives(self) -> bool:

@@ -46,7 +46,6 @@ class SupervisedWorker:
 
     @property
     def processes(self) -> list[ChildProcess]:
-        """All its processes that run."""
         present = self._keeper.child
         return [*self.leaving] if present is None else [present, *self.leaving]
 
@@ -88,7 +87,6 @@ class SupervisedWorker:
         return dangerous
 
     def _read_reports(self, process: ChildProcess | None) -> set[str]:
-        """Read the reports of a process; return the providers that it gives up."""
         given_up: set[str] = set()
         for report in process.reports() if process else ():
             self.worker = str(report.get("worker") or self.worker)

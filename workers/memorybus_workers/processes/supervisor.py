@@ -45,11 +45,6 @@ Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
 class Supervisor:
     """Keeps the worker processes running.
 
-    Args:
-        settings: passed on to each process through the environment.
-        providers: the providers of all workers, in the order of recall.
-        mark: the end of the workers' ids.
-
     Attributes:
         ready: further fields of the line which says that all workers are ready.
     """
@@ -174,18 +169,8 @@ def run_supervisor(
 ) -> int:
     """Run workers until told to end; return the exit code, 1 if one did not end in order.
 
-    Args:
-        settings: see `Settings`; `capacity` and `concurrency` apply to each process.
-        providers: the instances that the workers serve, in the order of recall.
-        processes: how many processes share them.
-        jobs: how many recall processes each provider has in all.
-        with_parent: end when the process that started this one ends.
-        mark: the end of the workers' ids; a new one if empty.
-        metrics: where to serve metrics; nowhere if empty.
-
     Raises:
         ConfigError: the address of the metrics, or a channel for notices, cannot be used.
-        MemoryBusError: see `Supervisor.run`.
     """
     mark = mark or new_mark()
 
@@ -258,10 +243,6 @@ def separate_providers(
 
     The last provider that shares stays where it is, because it is alone there. No provider comes
     back before the supervisor ends, because only a call shows whether a backend works again.
-
-    Args:
-        separated: the providers that have their own process already.
-        dangerous: the providers that have just proved dangerous.
     """
     for name in sorted(set(dangerous) & set(providers) - separated):
         if len(set(providers) - separated) > 1:
@@ -270,13 +251,6 @@ def separate_providers(
 
 
 def worker_command(plan: WorkerPlan, providers: Sequence[str], mark: str) -> list[str]:
-    """Return the command line of one worker.
-
-    Args:
-        plan: what the worker serves.
-        providers: the providers of all workers, in the order of recall.
-        mark: the end of its id.
-    """
     words = module_command("memorybus_workers", "worker", "--with-parent", "--mark", mark)
     served = ("--providers", ",".join(plan.serves), "--among", ",".join(providers))
     return [*words, *served, "--jobs", str(plan.jobs)]

@@ -63,11 +63,8 @@ class Worker:
     """One worker process.
 
     Args:
-        providers: the instances to serve, in the order of recall.
-        jobs: how many recall processes to run for each provider.
         mark: the end of the worker's id, if the process that starts it has to know it; a new one if
             empty.
-        only: a copy to serve, and nothing else (`providers` is empty then).
         among: all instances that this worker and its sibling processes serve, in the order of
             recall; `providers` if empty.
         give_up: called for a provider whose calls hang, and which this worker stops serving. Only
@@ -123,7 +120,6 @@ class Worker:
             on_ready: called with the worker's id after the first attempt to acquire the lanes.
 
         Raises:
-            WrongPartitionCount, UnsafeRedis, AccessDenied: the log cannot be used as it is.
             MissingProvider, ConfigError: a provider cannot be made.
         """
         configured = {
@@ -175,7 +171,6 @@ class Worker:
         return False
 
     def _context(self) -> WorkerContext:
-        """Return the context that all threads of this worker share."""
         return WorkerContext(
             settings=self._settings,
             clock=self._clock,
@@ -202,7 +197,6 @@ class Worker:
             self._deriver.start()
 
     def _wait_for_hosts(self, there: Callable[[ProviderHost, float], bool]) -> None:
-        """Wait until all hosts are open, or ready, or have failed; meanwhile replace what hangs."""
         until = self._clock.monotonic() + _START_TIMEOUT
         while not self._stop.is_set() and self._clock.monotonic() < until:
             if all(there(host, _HOST_WAIT_SECONDS) for host in self._hosts.all):

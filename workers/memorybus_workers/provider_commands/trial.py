@@ -62,11 +62,7 @@ class Trial:
     """The steps of a trial. They run in one thread, like a worker's lane.
 
     Args:
-        make: returns an unopened instance, each time another one.
-        settings: `call_timeout` bounds a call.
-        make_id: makes the ids of the events.
         wait: the seconds until recalls must find what was written.
-        scope: the owner of the memories that it writes.
     """
 
     def __init__(
@@ -98,7 +94,6 @@ class Trial:
         )
 
     def close(self) -> None:
-        """Close what was opened."""
         while self._opened:
             with suppress(Exception):  # the steps have already reported what is wrong
                 self._opened.pop().shutdown()

@@ -50,7 +50,6 @@ class Tail:
         self._thread = threading.Thread(target=self._run, name="memorybus-tail", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -74,7 +73,6 @@ class Tail:
                 failures += 1
 
     def _announce_blindly(self, seconds: float) -> None:
-        """Let all lanes look by themselves for so long, since nobody knows which have news."""
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0 and not self._stop.is_set():
             self._tell(set(range(self._settings.partitions)))
@@ -113,9 +111,4 @@ class Tail:
 
 
 def _ends(log: EventLog) -> dict[int, str]:
-    """Return the last entry of each partition whose key is ours.
-
-    Raises:
-        LogUnavailable: Redis does not answer.
-    """
     return {head.partition: head.entry for head in log.heads() if head.entry != FOREIGN}

@@ -65,11 +65,7 @@ class LogWatch:
         self._examiner: Examiner | None = None
 
     def poll(self, redis: Redis) -> None:
-        """Examine the log, if it is time. If Redis is away, log a warning; no error is raised.
-
-        Args:
-            redis: the log's Redis, the same in each call.
-        """
+        """Examine the log, if it is time. If Redis is away, log a warning; no error is raised."""
         if self._clock.monotonic() < self._next:
             return
         self._next = self._clock.monotonic() + POLL_SECONDS
@@ -161,7 +157,6 @@ def _log_alarm(alarm: Finding) -> None:
 
 
 def _held_numbers(views: Mapping[int, PartitionView]) -> list[Gap]:
-    """Return the numbers that the log had."""
     return [
         Gap(partition, view.first.n, view.n, view.n - view.first.n + 1)
         for partition, view in views.items()

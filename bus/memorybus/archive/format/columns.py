@@ -8,7 +8,6 @@ def integers_of(column: Any, code: Literal["q", "i"]) -> list[int]:
     """Return a column of integers without nulls.
 
     Args:
-        column: a `pyarrow.ChunkedArray`.
         code: the format for `memoryview.cast`: ``q`` for 64 bits, ``i`` for 32.
     """
     found: list[int] = []
@@ -22,10 +21,6 @@ class Cells:
     """A column of texts or bytes, sliced without copying, since copies would fill the CPU cache.
 
     A null is an empty value.
-
-    Args:
-        column: a `pyarrow.ChunkedArray`.
-        whole: turns the column's memory into what is sliced: `memoryview`, or `ascii_text`.
     """
 
     def __init__(self, column: Any, whole: Callable[[Any], Any]) -> None:
@@ -36,7 +31,6 @@ class Cells:
         self._count = len(chunk)
 
     def __len__(self) -> int:
-        """Return the number of cells."""
         return self._count
 
     def __getitem__(self, row: int) -> Any:
@@ -58,7 +52,6 @@ def ascii_text(data: Any) -> str:
 
 
 def hex_ids(column: Any) -> list[str]:
-    """Return a column of 16-byte ids as hex digits."""
     found: list[str] = []
     for chunk in column.chunks:
         text = memoryview(chunk.storage.buffers()[1]).hex()
@@ -86,5 +79,4 @@ def dictionary_of(column: Any) -> tuple[list[str], list[int]]:
 
 
 def texts_of(array: Any) -> list[str]:
-    """Return a small array as texts."""
     return [str(value) for value in array.to_pylist()]

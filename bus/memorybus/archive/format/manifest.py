@@ -99,7 +99,6 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0  # the line of the manifest, from 1; 0 for a segment
 
     def __str__(self) -> str:
-        """Name the file, the line and what is wrong."""
         where = f"{self.file}, line {self.line}" if self.line else self.file
         return f"{where}: {self.why}"
 
@@ -145,8 +144,6 @@ def parse(data: bytes, of: LogPartition, version: int, name: str) -> Manifest:
 
     Args:
         data: the bytes of the file.
-        of: the partition that it has to belong to.
-        version: the number in its name.
     """
     segments: list[Segment] = []
     head, lines = of.seed, data.splitlines(keepends=True)

@@ -145,7 +145,6 @@ def segment_row(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
 
 
 def _unpacked_envelope(raw: RawEntry, event: LoggedEvent, decoder: Decoder) -> bytes | None:
-    """Return an entry's unpacked envelope; None if the entry cannot be rebuilt from it."""
     if raw.fields[1] != b"%d" % raw.n:
         return None
     if isinstance(event.envelope.event, UnknownEvent) and event.envelope.event.wire_version == 0:
@@ -201,13 +200,7 @@ def build_segment(
     """Return a segment of some rows, not yet in a manifest, and the bytes of its file.
 
     Args:
-        of: the partition of the rows.
-        lines: the rows in order; at least one.
         made_at: wall time, milliseconds.
-        retention_mark: the state on which it was decided which rows keep their envelope.
-
-    Raises:
-        ArchiveUnavailable: pyarrow is not installed.
     """
     first, last = Place(lines[0].entry, lines[0].n), Place(lines[-1].entry, lines[-1].n)
     groups = list(_groups(lines))

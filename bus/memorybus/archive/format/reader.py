@@ -38,14 +38,7 @@ _PLAIN_VALUES: Mapping[str, str] = {"kind": "e", "omitted": ""}
 
 @contextmanager
 def naming_file(where: str) -> Iterator[None]:
-    """Turn errors of the parser and the disk within the block into one that names the file.
-
-    Args:
-        where: the full name of the file.
-
-    Raises:
-        ArchiveDamaged: the bytes could not be read.
-    """
+    """Turn errors of the parser and the disk within the block into one that names the file."""
     try:
         yield
     except _parse_errors() as error:
@@ -119,16 +112,6 @@ class SegmentReader:
     """
 
     def __init__(self, file: BinaryIO, segment: Segment, where: str) -> None:
-        """Read the file's metadata.
-
-        Args:
-            segment: what the manifest says of it.
-            where: its full name, for messages.
-
-        Raises:
-            ArchiveDamaged: the file is not a segment, or it is another segment.
-            ArchiveUnavailable: pyarrow is not installed.
-        """
         try:
             import pyarrow as pa
             from pyarrow import parquet
@@ -159,7 +142,6 @@ class SegmentReader:
 
     @property
     def groups(self) -> int:
-        """The number of groups."""
         return len(self._starts)
 
     def group_after(self, after: EntryMoment) -> int:
@@ -194,17 +176,10 @@ class SegmentReader:
             )
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 def _check_columns(pa: Any, found: Any) -> None:
-    """Make sure that a file has a segment's columns; others may be there, too.
-
-    Raises:
-        KeyError: one is missing.
-        ValueError: one holds something else.
-    """
     for field in schema_of(pa):
         kind = pa.dictionary(pa.int32(), field.type) if field.name in TEXT_COLUMNS else field.type
         if (other := found.field(field.name).type) != kind:
@@ -228,11 +203,7 @@ def _describe_mismatch(inside: SegmentMetadata, segment: Segment) -> str | None:
 
 
 def rows_of(reader: SegmentReader) -> Iterator[SegmentRow]:
-    """Yield a segment's rows as they were written; one group at a time is in memory.
-
-    Raises:
-        ArchiveDamaged: they cannot be read.
-    """
+    """Yield a segment's rows as they were written; one group at a time is in memory."""
     for index in range(reader.groups):
         group = reader.group(index, COLUMNS)
         with naming_file(reader.where):

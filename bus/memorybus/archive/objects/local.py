@@ -24,11 +24,9 @@ class LocalObjects:
 
     @property
     def where(self) -> str:
-        """The directory."""
         return str(self._root)
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet; False if another is. See `Objects`."""
         path = self._root / name
         with self._translated_errors(path):
             _make_folder(path.parent)
@@ -40,13 +38,11 @@ class LocalObjects:
                 fresh.unlink(missing_ok=True)
 
     def get(self, name: str) -> bytes | None:
-        """Return a file's bytes, None if there is no such file."""
         path = self._root / name
         with self._translated_errors(path):
             return path.read_bytes() if _is_there(path) else None
 
     def open(self, name: str) -> BinaryIO | None:
-        """Return a file to read at random places, None if there is no such file."""
         try:
             from pyarrow import OSFile  # Parquet is read from it without the interpreter's lock
         except ImportError as error:
@@ -56,11 +52,9 @@ class LocalObjects:
             return cast("BinaryIO", OSFile(str(path))) if _is_there(path) else None
 
     def path_of(self, name: str) -> str:
-        """Return where a file lies on this host's disk."""
         return str(self._root / name)
 
     def list(self, folder: str) -> list[StoredFile]:
-        """Return the files directly in a folder, sorted by name."""
         return [file for file in self._list_all(folder) if not _is_fresh(file)]
 
     def leftovers(self, folder: str) -> Sequence[StoredFile]:
@@ -81,7 +75,6 @@ class LocalObjects:
             ]
 
     def delete(self, name: str) -> None:
-        """Delete a file; a missing file is no error."""
         path = self._root / name
         with self._translated_errors(path):
             path.unlink(missing_ok=True)
@@ -102,11 +95,7 @@ def _is_fresh(file: StoredFile) -> bool:
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether a regular file exists; reading a pipe would never end.
-
-    Raises:
-        ArchiveDamaged: the name belongs to something that is not a regular file.
-    """
+    """Return whether a regular file exists; reading a pipe would never end."""
     if path.is_file():
         return True
     if path.exists():
@@ -130,7 +119,6 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _link(fresh: Path, path: Path) -> bool:
-    """Give a complete file its final name; False if the name is taken."""
     try:
         os.link(fresh, path)
     except FileExistsError:
@@ -149,7 +137,6 @@ def _make_folder(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a folder, so that the names in it are on the disk."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

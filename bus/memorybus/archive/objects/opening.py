@@ -30,13 +30,8 @@ def directory_of(place: str) -> Path | None:
 def open_objects(place: str, folder: str = "") -> Objects:
     """Return the files below a folder of a place; nothing is read or created yet.
 
-    Args:
-        place: a directory, or a URL of an object store.
-        folder: a folder below it.
-
     Raises:
         ConfigError: the place is neither a directory nor a URL of a known scheme.
-        ArchiveUnavailable: the extra ``archive`` is missing, or the store cannot be set up.
     """
     directory = directory_of(place)
     if directory is not None:

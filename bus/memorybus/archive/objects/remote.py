@@ -42,11 +42,6 @@ class RemoteObjects:
     """Files below a folder of a bucket."""
 
     def __init__(self, url: str, folder: str) -> None:
-        """Set up the client; the first request is sent by the first method.
-
-        Raises:
-            ArchiveUnavailable: the URL or the environment's configuration cannot be used.
-        """
         parts = urlsplit(url)
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         self._url = urlunsplit(bare).rstrip("/")
@@ -66,15 +61,10 @@ class RemoteObjects:
 
     @property
     def where(self) -> str:
-        """The URL, without credentials."""
         return f"{self._url}/{self._folder}".rstrip("/")
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet; False if another is. See `Objects`.
-
-        Raises:
-            ArchiveUnavailable: as `Objects`; also if the store would overwrite existing files.
-        """
+        """Write a file that is not there yet; False if another is. See `Objects`."""
         self._check_fence()
         # An existing file may be ours: our first try arrived, but its answer was lost.
         return self._create(name, data) or self.get(name) == data
@@ -98,7 +88,6 @@ class RemoteObjects:
         self._fenced = True
 
     def get(self, name: str) -> bytes | None:
-        """Return a file's bytes, None if there is no such file."""
         with self._translated_errors(name):
             try:
                 return obstore.get(self._store, name).bytes().to_bytes()
@@ -121,12 +110,7 @@ class RemoteObjects:
         return None if data is None else io.BytesIO(data)
 
     def read_range(self, name: str, start: int, end: int) -> bytes:
-        """Return the bytes of a file from `start` up to `end`.
-
-        Raises:
-            ArchiveUnavailable: as `Objects`.
-            ArchiveDamaged: the file was deleted meanwhile.
-        """
+        """Return the bytes of a file from `start` up to `end`."""
         with self._translated_errors(name):
             try:
                 return obstore.get_range(self._store, name, start=start, end=end).to_bytes()
@@ -140,7 +124,6 @@ class RemoteObjects:
         return ""
 
     def list(self, folder: str) -> list[StoredFile]:
-        """Return the files directly in a folder, sorted by name."""
         with self._translated_errors(folder):
             found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
         stored = [
@@ -154,7 +137,6 @@ class RemoteObjects:
         return []
 
     def delete(self, name: str) -> None:
-        """Delete a file; a missing file is no error."""
         with self._translated_errors(name), contextlib.suppress(FileNotFoundError):
             obstore.delete(self._store, name)
 

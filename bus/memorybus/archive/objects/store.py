@@ -40,11 +40,7 @@ class Objects(Protocol):
         ...
 
     def get(self, name: str) -> bytes | None:
-        """Return a file's bytes, None if there is no such file.
-
-        Raises:
-            ArchiveDamaged: the name belongs to something that is not a file.
-        """
+        """Return a file's bytes, None if there is no such file."""
         ...
 
     def open(self, name: str) -> BinaryIO | None:
@@ -78,7 +74,6 @@ MISSING_EXTRA = "the extra `archive`"
 
 
 def missing_extra_error(error: ImportError) -> ArchiveUnavailable:
-    """Return the error that tells how to get the libraries of the archive."""
     return ArchiveUnavailable(
         f"the archive needs {error.name or 'pyarrow and obstore'}, of {MISSING_EXTRA}; "
         f"run: {install_command('archive')}"
