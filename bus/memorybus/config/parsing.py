@@ -112,12 +112,13 @@ def convert_settings(values: Mapping[str, Any], kind: type[_T]) -> _T:
 def _name_setting(said: str, kind: type) -> str:
     """Return msgspec's message with the setting's names in the file and in the environment."""
     what, _, path = said.partition(" - at `$.")
-    name = path.rstrip("`").split(".")[0].split("[")[0]
+    place = path.rstrip("`")
+    name = place.split(".")[0].split("[")[0]
     if not name:
         return f"settings: {what}"
     hint = get_type_hints(kind).get(name)
     those = f"; there are: {', '.join(get_args(hint))}" if get_origin(hint) is Literal else ""
-    return f"{name} ({PREFIX}{name.upper()}): {what}{those}"
+    return f"{place} ({PREFIX}{name.upper()}): {what}{those}"
 
 
 def _decode(kind: type, value: Any) -> Any:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 import platformdirs
 
+from memorybus.config.model_settings import ModelSettings
 from memorybus.config.parsing import (
     PREFIX,
     check_names,
@@ -128,6 +129,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             that keeps any; empty for nothing.
         derive_every_turns: after how many turns of a session something is derived, besides its end
             and its compressions.
+        model: the model that derivers and the curator may ask: ``base_url`` (any endpoint that is
+            compatible with OpenAI's), ``name``, ``api_key_env`` or ``api_key_file``, limits of
+            calls and tokens, and prices.
         timezone: the time zone of days, such as ``Europe/Berlin``: for "yesterday" in a question,
             and for the dates in a block. Empty means the zone of the host that recalls.
         prefetch_deadline: how long `prefetch` may wait until Redis has returned what is warm.
@@ -212,6 +216,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prompt_ttl: Seconds = 604_800.0
     derivers: tuple[str, ...] = ("extractive",)
     derive_every_turns: Annotated[int, "turns"] = 20
+    model: ModelSettings = ModelSettings()
     timezone: str = ""
     prefetch_deadline: Seconds = 0.05
     prefetch_wait: Seconds = 0.25
@@ -477,7 +482,7 @@ def _read_environ(env: Mapping[str, str]) -> dict[str, Any]:
     for name in ("providers", "derivers", "secret_variables", "page_proxies", "page_hosts"):
         if name in values:
             values[name] = [one.strip() for one in values[name].split(",") if one.strip()]
-    for name in ("provider", "retention"):
+    for name in ("provider", "retention", "model"):
         if name in values:
             values[name] = parse_table(name, values[name])
     return values

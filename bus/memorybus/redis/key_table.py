@@ -291,6 +291,19 @@ TABLE: tuple[KeyDoc, ...] = (
         "(questions to a model), if its own options limit that.",
     ),
     KeyDoc(
+        "{ns}:{model}",
+        "hash",
+        False,
+        "Calls and tokens of the model in this hour and month, which limit is reached, and since "
+        "when the model fails.",
+    ),
+    KeyDoc(
+        "{ns}:{model}:people",
+        "hash",
+        False,
+        "The same of this month, by a digest of the person's name.",
+    ),
+    KeyDoc(
         "{ns}:paused:{<provider>}",
         "string",
         False,

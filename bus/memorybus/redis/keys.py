@@ -71,6 +71,7 @@ class Keys:
         self.curator_lease = f"{namespace}:curator:lease"
         self.archive = f"{namespace}:archive"
         self.api_keys = f"{namespace}:api-keys"
+        self.model = (f"{namespace}:{{model}}", f"{namespace}:{{model}}:people")
 
     def _partition(self, partition: int, rest: str) -> str:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"

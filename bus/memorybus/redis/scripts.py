@@ -522,3 +522,41 @@ def spend(key: str, per_second: float, per_day: int) -> ScriptRequest[CallWait]:
 
 def _read_call_wait(reply: Any) -> CallWait:
     return CallWait(abs(int(reply)) / 1000, spent_today=int(reply) < 0)
+
+
+class ModelAccount(NamedTuple):
+    """The two hashes of what the model was used for (`Keys.model`), and a person's field there."""
+
+    keys: tuple[str, str]
+    person: str
+
+
+class TokenReservation(NamedTuple):
+    """What was reserved for a call of the model, or which limit (1 to 6) refused it."""
+
+    refused: int
+    hour: int = 0
+    month: int = 0
+
+
+@script()
+def reserve_tokens(
+    account: ModelAccount, tokens: int, limits: Sequence[int]
+) -> ScriptRequest[TokenReservation]:
+    """Reserve a call of the model and its tokens; a limit of 0 is no limit."""
+    args: tuple[Arg, ...] = (account.person, tokens, *limits)
+    return ScriptRequest(account.keys, args, lambda reply: TokenReservation(*map(int, reply)))
+
+
+@script()
+def settle_tokens(
+    account: ModelAccount,
+    reserved: TokenReservation,
+    more: int,
+    *,
+    unreadable: bool = False,
+    why: str = "",
+) -> ScriptRequest[None]:
+    """Correct the tokens of a call, and note how it went."""
+    args = (account.person, reserved.hour, reserved.month, more, int(unreadable), why)
+    return ScriptRequest(account.keys, args)

@@ -9,6 +9,7 @@ processes.
 import os
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -107,14 +108,17 @@ def api_key(config: ProviderConfig) -> str:
         ConfigError: both options are set, the variable is not set, or the file is missing, empty or
             readable by others.
     """
-    variable = str(config.options.get("api_key_env") or "")
-    file = str(config.options.get("api_key_file") or "")
-    who = f"provider {config.name}"
-    if variable and file:
+    return key_of(config.options, f"provider {config.name}")
+
+
+def key_of(options: Mapping[str, Any], who: str) -> str:
+    """Return the key that options name; see `api_key`. `who` begins the errors."""
+    file = str(options.get("api_key_file") or "")
+    if options.get("api_key_env") and file:
         raise ConfigError(f"{who}: name api_key_env or api_key_file, not both")
-    if variable:
-        return environment_value("api_key_env", config)
-    return _read_key_file(Path(file).expanduser(), who) if file else ""
+    if file:
+        return _read_key_file(Path(file).expanduser(), who)
+    return _value_of("api_key_env", options, who)
 
 
 def environment_value(option: str, config: ProviderConfig) -> str:
@@ -123,11 +127,15 @@ def environment_value(option: str, config: ProviderConfig) -> str:
     Raises:
         ConfigError: the variable is not set.
     """
-    variable = str(config.options.get(option) or "")
+    return _value_of(option, config.options, f"provider {config.name}")
+
+
+def _value_of(option: str, options: Mapping[str, Any], who: str) -> str:
+    variable = str(options.get(option) or "")
     value = os.environ.get(variable, "").strip() if variable else ""
     if variable and not value:
         raise ConfigError(
-            f"provider {config.name}: {option} names the environment variable "
+            f"{who}: {option} names the environment variable "
             f"{variable[:100]!r}, which this process lacks; set it where the workers run"
         )
     return value
