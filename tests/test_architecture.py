@@ -146,7 +146,7 @@ HERMES_ALSO_SEES = {
     "masking": ("memorybus.text.redact",),
     "plugin.conversation": ("memorybus.redis.keys",),
     "plugin.shared": ("memorybus.redis.keys",),
-    "plugin.switches": ("memorybus.redis.keys",),
+    "plugin.session_tracker": ("memorybus.redis.keys",),
     "problems": ("memorybus.text.display", "memorybus.text.redact"),
     "reconcile.history_index": ("memorybus.history.history", "memorybus.history.scratch_index"),
     "reconcile.reconcile": (
@@ -156,7 +156,7 @@ HERMES_ALSO_SEES = {
     ),
     "reconcile.survey": ("memorybus.history.forgotten",),
     "transcripts.state_db": ("memorybus.concurrency.forking",),
-    "transcripts.turns": ("memorybus.text.bounding",),
+    "transcripts.stored_turns": ("memorybus.text.bounding",),
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
 

@@ -23,24 +23,15 @@ Style = Literal["", "bold", "dim", "green", "magenta", "red", "yellow"]
 
 @dataclass(frozen=True)
 class Column:
-    """How a field is shown.
+    """How a field is shown."""
 
-    Attributes:
-        title: its head in a table or a block; by default the field's name.
-        hidden: whether only ``--json`` has it.
-        wraps: whether it is running text, which a narrow terminal may wrap.
-        style: its colour, if it is neither 0 nor empty.
-        words: what stands for false and for true.
-        most: the most characters that are shown; 0 for all.
-    """
-
-    title: str = ""
+    title: str = ""  # its head in a table or a block; by default the field's name
     unit: Unit = ""
-    hidden: bool = False
-    wraps: bool = False
-    style: Style = ""
-    words: tuple[str, str] = ("no", "yes")
-    most: int = 0
+    hidden: bool = False  # whether only `--json` has it
+    wraps: bool = False  # whether it is running text, which a narrow terminal may wrap
+    style: Style = ""  # its colour, if it is neither 0 nor empty
+    words: tuple[str, str] = ("no", "yes")  # what stands for false and for true
+    most: int = 0  # the most characters that are shown; 0 for all
 
 
 HIDDEN = Column(hidden=True)
@@ -72,15 +63,10 @@ class Remark(NamedTuple):
 
 @dataclass(frozen=True)
 class Presentation(Generic[T]):
-    """A value whose fields alone do not show people what it means.
+    """A value whose fields alone do not show people what it means."""
 
-    Attributes:
-        value: what ``--json`` prints.
-        parts: what people see in its place; made only if people look.
-    """
-
-    value: T
-    parts: "Iterable[RenderableType]"
+    value: T  # what `--json` prints
+    parts: "Iterable[RenderableType]"  # what people see in its place; made only if people look
     notes: "Iterable[Remark]" = ()
     code: int = 0
 

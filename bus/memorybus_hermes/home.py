@@ -7,7 +7,7 @@ imported: the home is ``HERMES_HOME``, or else ``~/.hermes``; a profile is a hom
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +15,27 @@ import msgspec
 from memorybus import Settings, load
 
 PLUGIN = "memorybus"
-WORKSPACE = "hermes"
-"""The value that Hermes passes as ``agent_workspace``."""
+WORKSPACE = "hermes"  # the value that Hermes passes as ``agent_workspace``
 
 _PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class HermesHome(msgspec.Struct, frozen=True):
-    """One HERMES_HOME.
+    """One HERMES_HOME."""
 
-    Attributes:
-        path: the directory, absolute.
-        profile: the name Hermes gives it: ``default``, a profile's, or ``custom``.
-    """
-
-    path: Path
-    profile: str
+    path: Path  # the directory, absolute
+    profile: str  # the name Hermes gives it: `default`, a profile's, or `custom`
 
     @property
     def plugin_dir(self) -> Path:
-        """The directory of the plugin's files."""
         return self.path / "plugins" / PLUGIN
 
     @property
     def config(self) -> Path:
-        """The file of Hermes's own configuration."""
         return self.path / "config.yaml"
 
     @property
     def state_db(self) -> Path:
-        """The database of Hermes's sessions and messages."""
         return self.path / "state.db"
 
     @property
@@ -101,12 +92,10 @@ def find_home(given: Path | None = None, environ: Mapping[str, str] | None = Non
 
 
 def user_home() -> Path:
-    """Return the person's home directory."""
     return Path(os.environ.get("HOME") or Path.home())
 
 
 def environment() -> Mapping[str, str]:
-    """Return this process's environment, for a Hermes that is started."""
     return os.environ
 
 
@@ -127,3 +116,55 @@ def profile_of(path: Path, native: Path) -> str:
 def _own_root(home: Path) -> Path:
     """Return the root of a home outside ``~/.hermes``: itself, or the parent of ``profiles``."""
     return home.parent.parent if home.parent.name == "profiles" else home
+
+
+_YES = frozenset(("true", "yes", "on", "1"))
+
+
+def active_provider(path: Path) -> str:
+    """Return ``memory.provider`` of a configuration; "" if none is set or there is no file."""
+    return _value(path, "memory", "provider")
+
+
+def checkpoint_required(path: Path) -> bool:
+    """Return ``compression.checkpoint_required``: messages must be saved before a compression."""
+    return _value(path, "compression", "checkpoint_required").lower() in _YES
+
+
+def isolates_plugins(path: Path) -> bool:
+    """Return whether ``plugins.isolation`` makes Hermes run plugins in a process of its own."""
+    return _value(path, "plugins", "isolation").lower() == "host"
+
+
+def _value(path: Path, table: str, key: str) -> str:
+    """Return the value of a key in one of the file's tables as written; "" if there is none."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    entry = rf"{key}:[ ]*['\"]?(?P<value>[\w.-]*)"
+    in_braces = re.compile(rf"{table}:[ ]*\{{(?:[^{{}}]*,)?[ ]*{entry}")
+    found = next(filter(None, map(in_braces.match, lines)), None)
+    found = found or _find_in_table(
+        list(_table_lines(lines, table)), re.compile(rf"(?P<indent>[ ]*){entry}")
+    )
+    return found["value"] if found else ""
+
+
+def _table_lines(lines: list[str], name: str) -> Iterator[str]:
+    """Yield the lines of a table without blank lines and comments."""
+    inside = False
+    for line in lines:
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not line[0].isspace():
+            inside = line.split("#", 1)[0].rstrip() == f"{name}:"
+        elif inside:
+            yield line
+
+
+def _find_in_table(lines: list[str], key: re.Pattern[str]) -> re.Match[str] | None:
+    """Return the key of the table itself, not of a table within it."""
+    indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
+    found = filter(None, map(key.match, lines))
+    return next((match for match in found if len(match["indent"]) == indent), None)

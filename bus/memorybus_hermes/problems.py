@@ -18,8 +18,7 @@ from memorybus.text.redact import masked
 _log = logging.getLogger("memorybus")
 
 _MAX_CHARS = 300
-_MIN_WRITE_SECONDS = 1.0
-"""The least number of seconds between two writes of the file."""
+_MIN_WRITE_SECONDS = 1.0  # the least number of seconds between two writes of the file
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -65,7 +64,6 @@ class Problems:
 
     @property
     def count(self) -> int:
-        """How many errors there were."""
         with self._lock:
             return sum(problem.count for problem in self._problems.values())
 

@@ -22,13 +22,14 @@ A gateway may compress with a second agent of the session, which is told neither
 `as_stored` adds what Hermes has stored of the session.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 import msgspec
 from memorybus import Settings
-from memorybus.events import Scope
-from memorybus.ids import text_digest
+from memorybus.events import Scope, StoreName, WriteAction
+from memorybus.ids import derived_id, text_digest
 
 from memorybus_hermes.home import WORKSPACE
 from memorybus_hermes.transcripts.state_db import StoredSession
@@ -39,13 +40,9 @@ _ONE_PERSON_CHATS = frozenset({"", "dm"})
 
 
 class Author(msgspec.Struct, frozen=True):
-    """The author of the user's side of a turn, as far as Hermes names it.
+    """The author of the user's side of a turn, as far as Hermes names it."""
 
-    Attributes:
-        id: the platform's id of a person, ``bot:NAME``, ``plugin:NAME``; "" if it is unknown.
-    """
-
-    id: str = ""
+    id: str = ""  # the platform's id of a person, `bot:NAME`, `plugin:NAME`; "" if it is unknown
     name: str = ""
     is_bot: bool = False
 
@@ -141,3 +138,77 @@ def is_primary(arguments: Mapping[str, Any]) -> bool:
 def _text(arguments: Mapping[str, Any], name: str) -> str:
     value = arguments.get(name)
     return "" if value is None else str(value).strip()
+
+
+_DELIMITER = "\n§\n"
+
+IMPORTED = {"origin": "import"}  # provenance of an entry that existed before the bus
+
+FileEntries = tuple[str, ...]
+
+
+class FileWrite(msgspec.Struct, frozen=True):
+    """One write to a store, in the words of `MemoryWritten`."""
+
+    action: WriteAction
+    store: StoreName
+    content: str = ""
+    old_text: str = ""
+
+
+def import_id(key: str, content: str) -> str:
+    """Return the event id of an entry's import; every importer derives the same (G2)."""
+    return derived_id("reconcile", key, text_digest(content))
+
+
+def parse_entries(text: str) -> FileEntries:
+    """Return the entries of a file, each once, in order."""
+    found = (entry.strip() for entry in text.replace("\r\n", "\n").split(_DELIMITER))
+    return tuple(dict.fromkeys(entry for entry in found if entry))
+
+
+def apply_write(entries: FileEntries, write: FileWrite) -> FileEntries:
+    """Return the entries after a write; a write whose old text is not found changes nothing."""
+    content = write.content.strip()
+    if write.action == "add":
+        return entries if content in entries else (*entries, content)
+    at = next((i for i, entry in enumerate(entries) if write.old_text.strip() in entry), None)
+    if at is None:
+        return entries
+    new = (content,) if write.action == "replace" else ()
+    return tuple(dict.fromkeys((*entries[:at], *new, *entries[at + 1 :])))
+
+
+def find_changes(before: FileEntries, now: FileEntries, store: StoreName) -> list[FileWrite]:
+    """Return the writes that turn some entries into others; a new order alone is no write.
+
+    If another entry stands in the place of an old one, the old one counts as replaced. All other
+    differences count as removals and additions.
+    """
+    gone, new = set(before) - set(now), set(now) - set(before)
+    writes: list[FileWrite] = []
+    matcher = SequenceMatcher(None, before, now, autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag != "equal":
+            old = [entry for entry in before[i:j] if entry in gone]
+            fresh = [entry for entry in now[k:m] if entry in new]
+            writes += _pair_writes(old, fresh, store)
+    return writes
+
+
+def _pair_writes(old: Sequence[str], new: Sequence[str], store: StoreName) -> list[FileWrite]:
+    both = min(len(old), len(new))
+    return [
+        *(FileWrite("replace", store, b, a) for a, b in zip(old, new, strict=False)),
+        *(FileWrite("remove", store, "", entry) for entry in old[both:]),
+        *(FileWrite("add", store, entry) for entry in new[both:]),
+    ]
+
+
+def is_same_write(write: FileWrite, reported: FileWrite) -> bool:
+    """Return whether a change that was found in a file is the write that a hook reports."""
+    if write.store != reported.store:
+        return False
+    if reported.action == "remove":
+        return write.action == "remove" and reported.old_text.strip() in write.old_text
+    return write.action != "remove" and write.content == reported.content.strip()

@@ -14,7 +14,7 @@ from memorybus.log.entry import DAMAGED_PREFIX, LoggedEvent
 from memorybus.wire.codec import Decoder
 from memorybus.wire.header import HeaderReader
 from memorybus_console.views.events import event_line, placed
-from memorybus_console.views.safe import json_text
+from memorybus_console.views.render import json_text
 
 STEP = 20 if QUICK else 1
 """Of each entry, every bit is turned, or one of so many."""

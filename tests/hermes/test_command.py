@@ -17,7 +17,7 @@ from helpers.processes.terminals import Terminal
 from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 from memorybus.events import SessionEnded, TurnCompleted
-from memorybus_hermes.config import active_provider
+from memorybus_hermes.home import active_provider
 
 pytestmark = [pytest.mark.hermes, pytest.mark.releases, pytest.mark.timeout(240)]
 

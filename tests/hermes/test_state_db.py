@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.hermes import hermes_state
 from helpers.hermes.hermes_agent import PYTHON
-from memorybus_hermes.reconcile import places
+from memorybus_hermes.reconcile import survey
 from memorybus_hermes.reconcile.history_index import HistoryIndex
 from memorybus_hermes.reconcile.survey import without_copies
 from memorybus_hermes.transcripts.state_db import (
@@ -86,7 +86,7 @@ def test_what_hermes_wrote_is_read(path):
     told: list[tuple[str, str, str]] = []
     with StateDb(path) as db, HistoryIndex() as known:
         for session in db.sessions():
-            place = places.find_place(session, db.session, known.session)
+            place = survey.find_place(session, db.session, known.session)
             if place is None:
                 assert session.id == "sub"
                 continue

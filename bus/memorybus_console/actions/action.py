@@ -18,7 +18,7 @@ from memorybus.events import OperatorActed
 from memorybus.ids import NewId, new_id
 from memorybus.text.redact import masked
 
-from memorybus_console.operations.audit import record_act
+from memorybus_console.operations.stores import record_act
 
 P_co = TypeVar("P_co", covariant=True)
 R_co = TypeVar("R_co", covariant=True)
@@ -36,19 +36,14 @@ def no_progress(step: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Ground:
-    """Where an action is carried out, and by whom.
-
-    Attributes:
-        wait: the most seconds to wait for workers.
-        new_id: makes ids of requests.
-    """
+    """Where an action is carried out, and by whom."""
 
     settings: Settings
     operator: str
-    wait: float = 60.0
+    wait: float = 60.0  # the most seconds to wait for workers
     progress: ShowProgress = no_progress
     clock: Clock = SYSTEM
-    new_id: NewId = new_id
+    new_id: NewId = new_id  # makes ids of requests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,19 +51,16 @@ class Action(ABC, Generic[P_co, R_co]):
     """One act with its arguments; `P_co` is its plan, `R_co` its result.
 
     Attributes:
-        title: the act, as the log records it: "pause provider".
         recorded: the arguments that the log records: names and ids, never what a person said.
         is_harmless: whether it loses nothing and is easily undone, so that nobody is asked first.
-        needs_reason: whether the operator has to say why.
-        reason: why, in the operator's words.
     """
 
-    title: ClassVar[str]
+    title: ClassVar[str]  # the act, as the log records it: "pause provider"
     recorded: ClassVar[tuple[str, ...]] = ()
     is_harmless: ClassVar[bool] = False
-    needs_reason: ClassVar[bool] = False
+    needs_reason: ClassVar[bool] = False  # whether the operator has to say why
 
-    reason: str = ""
+    reason: str = ""  # why, in the operator's words
 
     @abstractmethod
     def plan(self, ground: Ground) -> P_co:
@@ -83,7 +75,6 @@ class Action(ABC, Generic[P_co, R_co]):
         return f"{self.title.capitalize()}?"
 
     def about(self) -> dict[str, str]:
-        """Return the names and ids of what is changed."""
         values = {name: getattr(self, name) for name in self.recorded}
         return {name: str(value)[:_MAX_CHARS] for name, value in values.items() if value}
 

@@ -23,8 +23,7 @@ from memorybus_console.operations.dead_letters import (
 )
 from memorybus_console.result import HIDDEN, Remark, Result
 
-MAX_SHOWN = 50
-"""The most refused events that people see; JSON has them all."""
+MAX_SHOWN = 50  # the most refused events that people see; JSON has them all
 
 
 class PlannedLetters(Result, frozen=True):
@@ -44,7 +43,6 @@ class PlannedLetters(Result, frozen=True):
     executed: bool = False
 
     def headline(self) -> str:
-        """Return how much would be done."""
         if not self.keys:
             return "no dead letters"
         then = f"; {count_text(self.then, 'event')} behind them applied next" if self.then else ""
@@ -52,7 +50,6 @@ class PlannedLetters(Result, frozen=True):
         return f"would {self.action} {events} of {keys}{then}"
 
     def notes(self) -> Iterator[Remark]:
-        """Yield a warning if a discard includes events that were never refused."""
         if self.untried:
             were = "was" if self.untried == 1 else "were"
             yield Remark(
@@ -62,7 +59,6 @@ class PlannedLetters(Result, frozen=True):
             )
 
     def is_plan(self) -> bool:
-        """Return whether anything is to be done."""
         return bool(self.keys)
 
 
@@ -93,7 +89,6 @@ class LettersActed(Result, frozen=True):
     executed: bool = True
 
     def headline(self) -> str:
-        """Return what became of them."""
         if not self.keys:
             return "no dead letters"
         applied = f"{count_text(self.settled - self.discarded, 'event')} applied"
@@ -102,7 +97,6 @@ class LettersActed(Result, frozen=True):
         return f"{applied}; {count_text(self.remaining, 'event')} of the same keys still wait"
 
     def notes(self) -> Iterator[Remark]:
-        """Yield what was refused again, and what is not done yet."""
         for event in self.refused[:MAX_SHOWN]:
             yield Remark(f"refused: {event} ({' '.join(self.reasons[event].split())})", "red")
         if self.finished:
@@ -114,7 +108,6 @@ class LettersActed(Result, frozen=True):
             yield Remark(f"{kept}; to see what still waits: memorybus dlq ls", "red")
 
     def failed(self) -> bool:
-        """Return whether an event was refused again, or not all is done."""
         return bool(self.refused) or not self.finished
 
 
@@ -132,7 +125,6 @@ class LettersAction(Action[PlannedLetters, LettersActed]):
     provider: str | None = None
 
     def plan(self, ground: Ground) -> PlannedLetters:
-        """Return what would be done; change nothing."""
         with closing(open_dead_letters(ground.settings)) as desk:
             plan = self._checked_plan(desk, ground)
         untried = sum(not dead.stored.letter.refused for dead in plan.chosen)
@@ -145,7 +137,6 @@ class LettersAction(Action[PlannedLetters, LettersActed]):
         )
 
     def carry_out(self, ground: Ground) -> LettersActed:
-        """Ask the lanes' owners, and wait until they have done so."""
         with closing(open_dead_letters(ground.settings)) as desk:
             plan = self._checked_plan(desk, ground)
             decision = OperatorDecision(

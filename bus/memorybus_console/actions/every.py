@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from memorybus_console.actions.action import Action
-from memorybus_console.actions.archive import ImportArchive
 from memorybus_console.actions.curation import (
     AcceptRepetitions,
     PinMemory,
@@ -12,8 +11,8 @@ from memorybus_console.actions.curation import (
     UnpinMemory,
 )
 from memorybus_console.actions.dead_letters import DiscardLetters, EditLetter, RetryLetters
-from memorybus_console.actions.history import DropGenerations, Rebuild, RollBack
-from memorybus_console.actions.memories import CorrectMemory, DeleteMemory, Forget
+from memorybus_console.actions.history import DropCopy, DropGenerations, Rebuild, Replay, RollBack
+from memorybus_console.actions.memories import CorrectMemory, DeleteMemory, Forget, ImportArchive
 from memorybus_console.actions.providers import (
     MoveProvider,
     PauseProvider,
@@ -21,7 +20,6 @@ from memorybus_console.actions.providers import (
     ResumeProvider,
     RetryProviderNow,
 )
-from memorybus_console.actions.replay import DropCopy, Replay
 
 ACTIONS: Final[tuple[type[Action[Any, Any]], ...]] = (
     PauseProvider,

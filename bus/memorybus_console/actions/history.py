@@ -1,18 +1,35 @@
 """Acts on a provider's generations: rebuild, roll back, drop."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import msgspec
+from memorybus.config.path_names import check_name
 from memorybus.query.query import EVERYTHING, Query
 
 from memorybus_console.actions.action import Action, Ground, P_co, R_co
 from memorybus_console.actions.providers import checked_stores
-from memorybus_console.operations.rebuild import carry_out, drop, plan
-from memorybus_console.operations.rebuild.drop import Drop
+from memorybus_console.operations.copies import copies, replay
+from memorybus_console.operations.copies.copies import CopyDropped
+from memorybus_console.operations.copies.replay import (
+    CopyFilled,
+    CopyProgress,
+    LocalWorker,
+    ReplayPlan,
+    ReplayRequest,
+)
+from memorybus_console.operations.rebuild import plan, rebuild
 from memorybus_console.operations.rebuild.plan import RebuildPlan, RebuildRequest
-from memorybus_console.operations.rebuild.rebuild import Rebuilder, RebuildResult, open_rebuilder
+from memorybus_console.operations.rebuild.rebuild import (
+    Drop,
+    Rebuilder,
+    RebuildResult,
+    open_rebuilder,
+)
+from memorybus_console.operations.stores import Stores
 from memorybus_console.result import Result
 
 
@@ -28,11 +45,9 @@ class PlannedRollback(Result, frozen=True):
     executed: bool = False
 
     def headline(self) -> str:
-        """Return which generation would serve."""
         return f"would bring {self.to} up to date and let it serve {self.provider} again"
 
     def is_plan(self) -> bool:
-        """Return that it is still to be done."""
         return True
 
 
@@ -47,7 +62,6 @@ class GenerationsAction(Action[P_co, R_co]):
     provider: str
 
     def carry_out(self, ground: Ground) -> R_co:
-        """Do it while no other command works on the provider."""
         with open_rebuilder(
             ground.settings, self.provider, self.verb, ground.operator, ground.progress
         ) as work:
@@ -65,8 +79,6 @@ class Rebuild(GenerationsAction[RebuildPlan, RebuildResult]):
     """Build a provider's state again from history, beside the live one; then swap.
 
     Attributes:
-        query: selects the events that are left out.
-        until: the last moment of the past that is taken; "" for all of it.
         whole: whether to take the whole history, including what the live instance leaves out.
         verify: whether the new state must equal the live one, where the two can be compared.
     """
@@ -74,14 +86,13 @@ class Rebuild(GenerationsAction[RebuildPlan, RebuildResult]):
     title = "rebuild"
     verb = "rebuild"
 
-    query: Query = EVERYTHING
-    until: str = ""
+    query: Query = EVERYTHING  # selects the events that are left out
+    until: str = ""  # the last moment of the past that is taken; "" for all of it
     whole: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     verify: bool = True
 
     def plan(self, ground: Ground) -> RebuildPlan:
-        """Return what would be done, change nothing."""
         with checked_stores(ground) as stores:
             return plan.plan_rebuild(stores, self._request(ground), ground.clock)
 
@@ -98,7 +109,7 @@ class Rebuild(GenerationsAction[RebuildPlan, RebuildResult]):
         )
 
     def _work(self, work: Rebuilder, request: RebuildRequest) -> RebuildResult:
-        return carry_out.rebuild(work, request)
+        return rebuild.rebuild(work, request)
 
 
 class RollBack(GenerationsAction[PlannedRollback, RebuildResult]):
@@ -108,12 +119,11 @@ class RollBack(GenerationsAction[PlannedRollback, RebuildResult]):
     verb = "rollback"
 
     def plan(self, ground: Ground) -> PlannedRollback:
-        """Return what would be done; change nothing."""
         with checked_stores(ground) as stores:
             return PlannedRollback(self.provider, plan.rollback_target(stores, self.provider))
 
     def _work(self, work: Rebuilder, request: RebuildRequest) -> RebuildResult:
-        return carry_out.roll_back(work, request)
+        return rebuild.roll_back(work, request)
 
 
 class DropGenerations(GenerationsAction[Drop, Drop]):
@@ -123,9 +133,102 @@ class DropGenerations(GenerationsAction[Drop, Drop]):
     verb = "drop"
 
     def plan(self, ground: Ground) -> Drop:
-        """Return what would be done; change nothing."""
         with checked_stores(ground) as stores:
-            return drop.plan_drop(stores, self.provider)
+            return rebuild.plan_drop(stores, self.provider)
 
     def _work(self, work: Rebuilder, request: RebuildRequest) -> Drop:
-        return carry_out.drop(work, request)
+        return rebuild.drop(work, request)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay(Action[ReplayPlan, CopyFilled]):
+    """Apply the history again, into a copy of a provider instance.
+
+    Attributes:
+        rate: events a second at most; None for the rate with which the copy was begun.
+    """
+
+    title = "replay"
+    recorded = ("provider", "into")
+
+    provider: str  # the instance whose kind and options the copy has
+    into: str
+    query: Query = EVERYTHING
+    since: str = ""  # the first moment; "" for the beginning
+    until: str = ""  # the last moment; "" for now
+    rate: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    force: bool = False  # whether the target may already hold something
+    watch: Callable[[CopyProgress], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        check_name(self.into)
+
+    def plan(self, ground: Ground) -> ReplayPlan:
+        with checked_stores(ground) as stores:
+            return self._plan(stores, ground)
+
+    def carry_out(self, ground: Ground) -> CopyFilled:
+        with checked_stores(ground) as stores:
+            plan = self._plan(stores, ground)
+            plan = replay.begin_replay(stores, plan, self._request(ground))
+            return self._fill(stores, plan, ground)
+
+    def _plan(self, stores: Stores, ground: Ground) -> ReplayPlan:
+        return replay.plan_replay(stores, self._request(ground))
+
+    def _request(self, ground: Ground) -> ReplayRequest:
+        return ReplayRequest(
+            provider=self.provider,
+            into=self.into,
+            query=self.query,
+            since=self.since,
+            until=self.until,
+            rate=self.rate,
+            options=self.options,
+            force=self.force,
+            reason=self.reason,
+            by=ground.operator,
+        )
+
+    def _fill(self, stores: Stores, plan: ReplayPlan, ground: Ground) -> CopyFilled:
+        name = plan.instance.name
+        worker = LocalWorker(stores.settings, name) if plan.here else None
+        if worker is None and plan.instance.provider not in stores.roster.served_providers():
+            raise replay.NobodyServes(plan.describe_unserved())
+        parked = 0
+        with worker or nullcontext():
+            for progress in replay.follow_progress(stores, plan.instance, worker):
+                self.watch(progress)
+                ground.progress(progress.pace(), progress.done, progress.total or 0)
+                parked = progress.parked
+        return CopyFilled(
+            provider=plan.instance.provider,
+            into=name,
+            done=plan.total,
+            parked=parked,
+            home=str(stores.settings.provider_home(name)) if plan.home else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropCopy(Action[CopyDropped, CopyDropped]):
+    """Drop a copy, with its lanes and its state."""
+
+    title = "drop copy"
+    recorded = ("name",)
+
+    name: str
+
+    def plan(self, ground: Ground) -> CopyDropped:
+        with checked_stores(ground) as stores:
+            copy = copies.copy_to_drop(stores, self.name)
+        return CopyDropped(**msgspec.structs.asdict(copy))
+
+    def carry_out(self, ground: Ground) -> CopyDropped:
+        with checked_stores(ground) as stores:
+            copy = copies.copy_to_drop(stores, self.name)
+            waits = copies.drop_copy(stores, copy)
+        return CopyDropped(
+            **msgspec.structs.asdict(copy), executed=True, gone=not waits, waits=waits
+        )

@@ -1,11 +1,14 @@
 """Acts on memories: correct or delete one, forget a person or an agent."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
+from memorybus.query.query import EVERYTHING, Query
 from memorybus.text.display import event_name
 
 from memorybus_console.actions.action import Action, Ground
+from memorybus_console.operations.archive import import_archive
 from memorybus_console.operations.forget import (
     Eraser,
     Erasure,
@@ -14,6 +17,7 @@ from memorybus_console.operations.forget import (
     PlannedErasure,
     plan_erasure,
 )
+from memorybus_console.operations.ingest.new_events import ImportResult
 from memorybus_console.operations.memories import amending
 from memorybus_console.operations.memories.amending import (
     AmendmentResult,
@@ -40,7 +44,6 @@ class PlannedAmendment(Result, frozen=True):
     executed: bool = False
 
     def facts(self) -> dict[str, str]:
-        """Return the memory, what would become of it at each provider, and what stays."""
         facts = {self.memory.kind or "memory": self.memory.text}
         if self.content:
             facts["correct to"] = self.content
@@ -50,34 +53,27 @@ class PlannedAmendment(Result, frozen=True):
         return facts | {"publishes": names} | self.effects | {"stays": "; ".join(self.stays)}
 
     def is_plan(self) -> bool:
-        """Return that it is still to be done."""
         return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class AmendMemory(Action[PlannedAmendment, AmendmentResult]):
-    """An act on one memory, which its event names, or which was found already.
-
-    Attributes:
-        text: if several memories came from the event: the one that contains this text.
-    """
+    """An act on one memory, which its event names, or which was found already."""
 
     recorded = ("event", "provider")
     action: ClassVar[MemoryAction]
 
     event: str
     provider: str
-    text: str = ""
+    text: str = ""  # if several memories came from the event: the one that contains this text
     memory: KeptMemory | None = None
     content: str = ""
 
     def plan(self, ground: Ground) -> PlannedAmendment:
-        """Return what would be done; change nothing."""
         plan = self._amendment(ground)
         return PlannedAmendment(plan.memory, plan.content, plan.drafts, plan.effects, plan.stays)
 
     def carry_out(self, ground: Ground) -> AmendmentResult:
-        """Publish the events, and wait until providers have applied them."""
         plan = self._amendment(ground)
         return amending.carry_out(ground.settings, plan, wait=ground.wait, clock=ground.clock)
 
@@ -115,7 +111,6 @@ class Forget(Action[PlannedErasure, Erasure]):
     workspace: str | None = None
 
     def plan(self, ground: Ground) -> PlannedErasure:
-        """Return what would be done; change nothing."""
         plan = self._erasure(ground)
         return PlannedErasure(
             plan.found.events, plan.found.session_count, len(plan.letters), list(plan.instances)
@@ -131,3 +126,30 @@ class Forget(Action[PlannedErasure, Erasure]):
     def _erasure(self, ground: Ground) -> ErasurePlan:
         owner = ErasureOwner(self.user, self.agent, self.workspace)
         return plan_erasure(ground.settings, owner)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportArchive(Action[ImportResult, ImportResult]):
+    """Publish the events of an archive into this log, in order; skip those that it has already."""
+
+    title = "import archive"
+    recorded = ("directory",)
+
+    directory: Path
+    query: Query = EVERYTHING
+
+    def plan(self, ground: Ground) -> ImportResult:
+        return self._import(ground, execute=False)
+
+    def carry_out(self, ground: Ground) -> ImportResult:
+        return self._import(ground, execute=True)
+
+    def _import(self, ground: Ground, *, execute: bool) -> ImportResult:
+        read = 0
+
+        def step() -> None:
+            nonlocal read
+            read += 1
+            ground.progress("import", read, 0)
+
+        return import_archive(ground.settings, self.directory, self.query, step, execute=execute)

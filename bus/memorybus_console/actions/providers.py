@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from memorybus_console.actions.action import Action, Ground
-from memorybus_console.operations.providers import lifecycle, move, removal, retry_now
-from memorybus_console.operations.providers.lifecycle import PauseResult
-from memorybus_console.operations.providers.move import Move
-from memorybus_console.operations.providers.removal import Removal
-from memorybus_console.operations.providers.retry_now import RetryNow
+from memorybus_console.operations.providers import lifecycle, removal
+from memorybus_console.operations.providers.lifecycle import PauseResult, RetryNow
+from memorybus_console.operations.providers.removal import Move, Removal
 from memorybus_console.operations.stores import Stores
 
 NO_REASON: Final = "no reason given"
@@ -40,16 +38,13 @@ class PauseProvider(Action[PauseResult, PauseResult]):
     name: str
 
     def question(self) -> str:
-        """Return what to ask an operator who has seen the plan."""
         return f"Pause {self.name}?"
 
     def plan(self, ground: Ground) -> PauseResult:
-        """Return what would be done; change nothing."""
         with checked_stores(ground) as stores:
             return lifecycle.plan_pause(stores, self.name, self.reason or NO_REASON)
 
     def carry_out(self, ground: Ground) -> PauseResult:
-        """Pause them."""
         with checked_stores(ground) as stores:
             reason = self.reason or NO_REASON
             return lifecycle.pause_instance(
@@ -68,16 +63,13 @@ class ResumeProvider(Action[PauseResult, PauseResult]):
     name: str
 
     def question(self) -> str:
-        """Return what to ask an operator who has seen the plan."""
         return f"Resume {self.name}?"
 
     def plan(self, ground: Ground) -> PauseResult:
-        """Return what would be done; change nothing."""
         with checked_stores(ground) as stores:
             return lifecycle.plan_resume(stores, self.name)
 
     def carry_out(self, ground: Ground) -> PauseResult:
-        """Resume them."""
         with checked_stores(ground) as stores:
             return lifecycle.resume_instance(stores, self.name)
 
@@ -94,15 +86,13 @@ class RetryProviderNow(Action[RetryNow, RetryNow]):
     parked: bool = False
 
     def plan(self, ground: Ground) -> RetryNow:
-        """Return what would be done; change nothing."""
         with checked_stores(ground) as stores:
-            return retry_now.plan_retry(stores, self.name, parked=self.parked)
+            return lifecycle.plan_retry(stores, self.name, parked=self.parked)
 
     def carry_out(self, ground: Ground) -> RetryNow:
-        """Let workers retry."""
         with checked_stores(ground) as stores:
-            plan = retry_now.plan_retry(stores, self.name, parked=self.parked)
-            return retry_now.retry_now(
+            plan = lifecycle.plan_retry(stores, self.name, parked=self.parked)
+            return lifecycle.retry_now(
                 stores, plan, ground.operator, clock=ground.clock, ids=ground.new_id
             )
 
@@ -118,13 +108,11 @@ class MoveProvider(Action[Move, Move]):
     force: bool = False
 
     def plan(self, ground: Ground) -> Move:
-        """Return what would be done; change nothing."""
-        return move.plan_move(ground.settings, self.name)
+        return removal.plan_move(ground.settings, self.name)
 
     def carry_out(self, ground: Ground) -> Move:
-        """Move it, unless it is here already."""
         plan = self.plan(ground)
-        return move.carry_out(ground.settings, plan, force=self.force) if plan.needed else plan
+        return removal.carry_out(ground.settings, plan, force=self.force) if plan.needed else plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,12 +127,10 @@ class RemoveProvider(Action[Removal, Removal]):
     delete_state: bool = False
 
     def plan(self, ground: Ground) -> Removal:
-        """Return what would be done; change nothing."""
         with checked_stores(ground) as stores:
             return removal.plan_removal(stores, self.name, delete_state=self.delete_state)
 
     def carry_out(self, ground: Ground) -> Removal:
-        """Remove them, while no other command works on the provider."""
         with removal.open_for_removal(ground.settings, self.name, ground.operator) as stores:
             plan = removal.plan_removal(stores, self.name, delete_state=self.delete_state)
             return removal.remove_provider(stores, plan, self.reason, ground.operator, ground.clock)

@@ -36,7 +36,7 @@ from memorybus_console.cli.hermes import commands as hermes
 from memorybus_console.cli.history import archive, rebuild, replay, verify
 from memorybus_console.cli.memory import curator, export, forget, memories, recall
 from memorybus_console.cli.options import OPERATE
-from memorybus_console.cli.providers import provider
+from memorybus_console.cli.providers import provider_life
 from memorybus_console.views.output import QuietPipeConsole
 
 OK = 0
@@ -65,7 +65,7 @@ _GROUPS = (
     insights,
     events,
     sessions,
-    provider,
+    provider_life,
     dlq,
     tools,
     hermes,

@@ -23,7 +23,6 @@ NAME = "check"
 
 
 def register(app: App) -> None:
-    """Add this command."""
     app.command(run_check, name=NAME, group=INSPECT)
 
 

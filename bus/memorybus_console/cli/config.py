@@ -17,12 +17,10 @@ from memorybus_console.views.render import settings_source
 if TYPE_CHECKING:
     from memorybus_console.operations.settings import EffectiveSetting, PageToken, Reference
 
-MIN_TOKEN_CHARS = 16
-"""The fewest characters of a token that a person chose."""
+MIN_TOKEN_CHARS = 16  # the fewest characters of a token that a person chose
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     config = App(name="config", help="Settings, and where they come from.", group=OPERATE)
     config.command(run_config_show, name="show")
     config.command(run_config_reference, name="reference")

@@ -23,7 +23,6 @@ class Examined(msgspec.Struct, frozen=True):
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     app.command(run_doctor, name="doctor", group=OPERATE)
 
 

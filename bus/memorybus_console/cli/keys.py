@@ -28,7 +28,6 @@ _ID_CHARS = 12
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     keys = App(name="key", help="Keys for agents that use `memorybus serve --api`.", group=OPERATE)
     keys.command(run_key_create, name="create")
     keys.command(run_key_list, name="list")
@@ -68,7 +67,7 @@ def run_key_create(
     from memorybus.events import OperatorActed
 
     from memorybus_console.gateway.keys import ApiKey
-    from memorybus_console.operations.audit import record_act
+    from memorybus_console.operations.stores import record_act
 
     settings = common.settings()
     key = ApiKey(
@@ -117,7 +116,7 @@ def run_key_revoke(
     """
     from memorybus.events import OperatorActed
 
-    from memorybus_console.operations.audit import record_act
+    from memorybus_console.operations.stores import record_act
 
     with _key_ring(common) as ring:
         record = OperatorActed(act="revoke key", operator=operator(), about={"key": key[:100]})

@@ -9,12 +9,18 @@ from memorybus.errors import ConfigError, LogError, install_command
 from memorybus.ids import new_id
 from memorybus.processes.light_imports import reveal_opentelemetry
 
-from memorybus_console.cli.options import DEFAULT, RUN, Common, positive
-from memorybus_console.cli.scope_options import AgentOption, UserOption, WorkspaceOption
+from memorybus_console.cli.options import (
+    DEFAULT,
+    RUN,
+    AgentOption,
+    Common,
+    UserOption,
+    WorkspaceOption,
+    positive,
+)
 
 
 def register(app: App) -> None:
-    """Add this command."""
     app.command(run_mcp, name="mcp", group=RUN)
 
 

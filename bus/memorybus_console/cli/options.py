@@ -2,15 +2,21 @@
 
 import getpass
 import math
+import re
 import socket
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from cyclopts import Group, Parameter, Token
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import LogForm, LogLevel, Settings, config_path, load
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.events import Scope
+from memorybus.query.query import Query
 from memorybus.text.display import iso
 from memorybus.text.times import parse_ago, parse_timestamp
 
@@ -50,7 +56,6 @@ class Common:
         }
 
     def output(self) -> Output:
-        """Return the streams to print to."""
         return Output(json=self.json)
 
 
@@ -77,13 +82,11 @@ def positive(_: Any, value: float | None) -> None:
 
 
 def not_negative(_: Any, value: float | None) -> None:
-    """Validate that a number, if one is given, is not negative."""
     if value is not None and not 0 <= value < math.inf:
         raise ValueError("It must be a number, 0 or greater.")
 
 
 def check_time(_: Any, text: str | None) -> None:
-    """Validate a time, if one is given."""
     try:
         parse_timestamp(text or 0)
     except ValueError:
@@ -141,3 +144,155 @@ def operator() -> str:
     except (KeyError, OSError):  # a container's user may have no name
         user = "unknown"
     return f"{user}@{socket.gethostname()}"
+
+
+WIDER_OPTIONS = "--all-users, --all-agents, --all-workspaces"
+
+UserOption = Annotated[str | None, Parameter(help="The person.")]
+AgentOption = Annotated[str | None, Parameter(help="The agent's identity.")]
+WorkspaceOption = Annotated[str | None, Parameter(help="The workspace; '' for none.")]
+
+
+class UnknownSession(MemoryBusError):
+    """The log has no session of this id, or several people have one."""
+
+
+class ScopeFilter(msgspec.Struct, frozen=True):
+    """Whose memories are asked for; None means everyone's."""
+
+    agent: str | None
+    user: str | None
+    workspace: str | None
+
+    def __str__(self) -> str:
+        agent = "every agent" if self.agent is None else f"agent {self.agent!r}"
+        user = "every user" if self.user is None else f"user {self.user!r}"
+        where = "every workspace" if self.workspace is None else f"workspace {self.workspace!r}"
+        return f"{agent}, {user}, {where}"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ScopeOptions:
+    """Options that say whose memories; the settings decide what is not given."""
+
+    user: UserOption = None
+    agent: AgentOption = None
+    workspace: WorkspaceOption = None
+    all_users: Annotated[FlagOption, Parameter(help="Memories of every person.")] = False
+    all_agents: Annotated[FlagOption, Parameter(help="Memories of every agent.")] = False
+    all_workspaces: Annotated[FlagOption, Parameter(help="Memories of every workspace.")] = False
+
+    def filter_for(self, own: Scope) -> ScopeFilter:
+        """Return whose memories to ask for; `own` decides what no option gives.
+
+        Raises:
+            ConfigError: an option names one, and another asks for all.
+        """
+        return ScopeFilter(
+            agent=_choose("agent", self.agent, own.agent, everyone=self.all_agents),
+            user=_choose("user", self.user, own.user, everyone=self.all_users),
+            workspace=_choose(
+                "workspace", self.workspace, own.workspace, everyone=self.all_workspaces
+            ),
+        )
+
+
+NO_SCOPE_OPTIONS = ScopeOptions()
+
+
+def _choose(name: str, given: str | None, own: str, *, everyone: bool) -> str | None:
+    if not everyone:
+        return own if given is None else given
+    if given is not None:
+        raise ConfigError(f"--{name} and --all-{name}s exclude each other: give one")
+    return None
+
+
+def scope_of(settings: Settings) -> Scope:
+    return Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+
+
+def scope_of_session(session: str, scope_options: ScopeOptions, settings: Settings) -> Scope:
+    """Return the scope of a session; `scope_options` chooses between sessions with the same id.
+
+    Raises:
+        UnknownSession: no session has this id, or those of several people do.
+    """
+    from memorybus_console.operations import journal
+
+    named = {
+        "agents": scope_options.agent,
+        "users": scope_options.user,
+        "workspaces": scope_options.workspace,
+    }
+    words = {field: (word,) for field, word in named.items() if word is not None}
+    query = msgspec.structs.replace(Query(sessions=(session,)), **words)
+    events = journal.open_history(settings).scan(query)
+    found = {msgspec.structs.replace(event.envelope.scope, platform="") for event in events}
+    if not found:
+        raise UnknownSession(f"no session {session!r} in the log; see: memorybus sessions tree")
+    if len(found) > 1:
+        said = "; ".join(sorted(str(NO_SCOPE_OPTIONS.filter_for(scope)) for scope in found))
+        raise UnknownSession(
+            f"several people have a session {session!r} ({said}); "
+            "name whose: --user, --agent or --workspace"
+        )
+    return found.pop()
+
+
+_SECRET = re.compile(r"(^|_)(key|token|password|secret|credentials?)$", re.IGNORECASE)
+
+
+def parse_key_values(words: Sequence[str]) -> dict[str, Any]:
+    """Return the values of ``key=value`` words: numbers, true, false and lists as in TOML.
+
+    A number that JSON does not have, like ``inf``, stays a text.
+
+    Raises:
+        ConfigError: a word has no ``=``, or its name is that of a secret.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, value = split_word(word)
+        refuse_secret(name)
+        found[name] = _parse_value(value)
+    return found
+
+
+def split_word(word: str) -> tuple[str, str]:
+    """Return the name and the value of a ``key=value`` word.
+
+    Raises:
+        ConfigError: the word has no name or no ``=``.
+    """
+    name, equals, value = word.partition("=")
+    if not (name and equals):
+        raise ConfigError(f"{word!r} must read NAME=VALUE")
+    return name, value
+
+
+def refuse_secret(name: str) -> None:
+    """Refuse an option that holds a secret, judging by its name.
+
+    Raises:
+        ConfigError: the name looks like that of a secret.
+    """
+    if _SECRET.search(name):
+        raise ConfigError(
+            f"{name}: a secret belongs in no command line and no settings file; put it into the "
+            f"environment of the workers under the name that the backend reads"
+        )
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        found = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return text if _is_infinite(found) else found
+
+
+def _is_infinite(found: Any) -> bool:
+    """Return whether a value is inf or nan, which JSON cannot hold."""
+    return isinstance(found, float) and not math.isfinite(found)

@@ -75,7 +75,6 @@ class WorkersReady(TypedDict):
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     app.command(run_demo, name="demo", group=RUN)
     app.command(run_up, name="up", group=RUN)
     app.command(run_worker, name="worker", group=RUN)

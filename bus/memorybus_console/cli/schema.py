@@ -18,11 +18,10 @@ from memorybus_console.cli.answers import shown
 from memorybus_console.cli.failures import Failed
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common
 from memorybus_console.result import Presentation, Prints, Stepwise
-from memorybus_console.views.safe import json_text
+from memorybus_console.views.render import json_text
 
 
 def register(app: App) -> None:
-    """Add this command, which describes all commands of the app."""
 
     @shown
     def run_schema(

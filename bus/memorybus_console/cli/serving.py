@@ -37,7 +37,6 @@ class Serving(TypedDict):
 
 
 def register(app: App) -> None:
-    """Add this command."""
     app.command(run_serve, name="serve", group=RUN)
 
 

@@ -26,7 +26,6 @@ WATCH_EVERY = 1.0
 
 
 def register(app: App) -> None:
-    """Add this command."""
     app.command(run_status, name="status", group=INSPECT)
 
 

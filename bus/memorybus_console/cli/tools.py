@@ -11,13 +11,19 @@ from memorybus.registry import tools
 from rich.text import Text
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
-from memorybus_console.cli.scope_options import AgentOption, UserOption, WorkspaceOption
+from memorybus_console.cli.options import (
+    DEFAULT,
+    MEMORIES,
+    AgentOption,
+    Common,
+    UserOption,
+    WorkspaceOption,
+    positive,
+)
 from memorybus_console.result import HIDDEN, TEXT, Column, IfEmpty, Presentation
-from memorybus_console.views.safe import json_text
+from memorybus_console.views.render import json_text
 
-SESSION = "memorybus-tools"
-"""The session of these calls, unless --session names another."""
+SESSION = "memorybus-tools"  # the session of these calls, unless --session names another
 
 
 _TIMEOUT = 10.0
@@ -44,7 +50,6 @@ def check_pairs(_: Any, given: Sequence[str]) -> None:
 
 
 def check_object(_: Any, text: str) -> None:
-    """Validate a JSON object, if one is given."""
     try:
         msgspec.json.decode(text or "{}", type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -66,7 +71,6 @@ ResultTimeoutOption = Annotated[
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     group = App(name="tools", help="The tools that providers offer a model.", group=MEMORIES)
     group.command(run_ls, name="ls")
     group.command(run_call, name="call")

@@ -9,7 +9,6 @@ from memorybus_console.cli.options import DEFAULT, INSPECT, Common, operator
 
 
 def register(app: App) -> None:
-    """Add this command."""
     app.command(run_top, name="top", group=INSPECT)
 
 

@@ -32,15 +32,15 @@ from memorybus.receipt import Receipt
 from msgspec.structs import asdict
 
 from memorybus_console.actions.action import Action, Ground, perform
-from memorybus_console.actions.archive import ImportArchive
 from memorybus_console.actions.every import ACTIONS
+from memorybus_console.actions.history import Replay
 from memorybus_console.actions.memories import (
     CorrectMemory,
     DeleteMemory,
     Forget,
+    ImportArchive,
 )
 from memorybus_console.actions.providers import MoveProvider
-from memorybus_console.actions.replay import Replay
 from memorybus_console.gateway import messages as asked
 from memorybus_console.gateway.keys import ANY, ApiKey, NotAllowed
 from memorybus_console.operations.forget import Erasure, PlannedErasure

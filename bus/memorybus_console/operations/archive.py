@@ -50,7 +50,6 @@ class Segments(Result, frozen=True):
     segments: list[ListedSegment]
 
     def notes(self) -> Iterator[Remark]:
-        """Yield how much is archived, and where."""
         events = sum(each.kept for each in self.segments)
         size = format_size(sum(each.bytes for each in self.segments))
         yield Remark(f"{events} events in {len(self.segments)} segments, {size}, in {self.where}")
@@ -70,11 +69,9 @@ class ArchiveVerified(Result, frozen=True):
     where: str
 
     def headline(self) -> str:
-        """Return how many files are sound and damaged."""
         return f"{self.sound} files sound, {len(self.damaged)} damaged, in {self.where}"
 
     def notes(self) -> Iterator[Remark]:
-        """Yield each finding, and what to do."""
         for report in (*self.noted, *self.damaged):
             name = f"{lane_name(report.partition)}/{report.file}"
             text = f"{name}: {report.found}: {report.why}"
@@ -83,7 +80,6 @@ class ArchiveVerified(Result, frozen=True):
             yield Remark("restore the damaged files from a backup; the others are readable", "red")
 
     def failed(self) -> bool:
-        """Return whether anything is damaged."""
         return not self.ok
 
 
@@ -94,11 +90,9 @@ class ArchiveExported(Result, frozen=True):
     events: int
 
     def headline(self) -> str:
-        """Return what was written."""
         return f"{self.events} events written to {self.where}, and verified"
 
     def notes(self) -> Iterator[Remark]:
-        """Yield what to do if there was nothing to write."""
         if not self.events:
             yield Remark("no such events are sealed; first run: memorybus archive run", "yellow")
 

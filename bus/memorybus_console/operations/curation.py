@@ -22,7 +22,7 @@ from memorybus_workers.curating.repetitions import MemoryId, accepted
 from memorybus_workers.curating.transitions import Change, CuratedMemory
 
 from memorybus_console.operations import journal
-from memorybus_console.operations.catching_up import await_lanes
+from memorybus_console.operations.moments import await_lanes
 from memorybus_console.operations.stores import Stores
 from memorybus_console.result import HIDDEN, TEXT, TIME, Column, Remark, Result
 

@@ -22,18 +22,13 @@ class NoSuchLetter(MemoryBusError):
 
 
 class LetterSelection(msgspec.Struct, frozen=True):
-    """Which dead letters an operator selects; exactly one of the first four fields is given.
-
-    Attributes:
-        error: an error group's short id.
-        provider: only those of this instance; None for those of all.
-    """
+    """Which dead letters an operator selects; exactly one of the first four fields is given."""
 
     event: str | None = None
     key: str | None = None
-    error: str | None = None
+    error: str | None = None  # an error group's short id
     everything: bool = False
-    provider: str | None = None
+    provider: str | None = None  # only those of this instance; None for those of all
 
 
 class KeyPlan(msgspec.Struct, frozen=True):
@@ -53,16 +48,12 @@ class KeyPlan(msgspec.Struct, frozen=True):
 
 
 class OperatorDecision(msgspec.Struct, frozen=True):
-    """What an operator decided, and how it is recorded.
-
-    Attributes:
-        at: the time of the decision, milliseconds.
-    """
+    """What an operator decided, and how it is recorded."""
 
     action: OperatorAction
     reason: str
     operator: str
-    at: int
+    at: int  # the time of the decision, milliseconds
     event: dict[str, Any] = {}
 
 
@@ -175,16 +166,11 @@ def build_requests(
 
 
 class ActionResult(msgspec.Struct, frozen=True):
-    """What became of the keys that an action touched.
-
-    Attributes:
-        remaining: how many dead letters wait now.
-        refused: the dead letters that were refused again.
-    """
+    """What became of the keys that an action touched."""
 
     settled: int
-    remaining: int
-    refused: list[LocatedLetter]
+    remaining: int  # how many dead letters wait now
+    refused: list[LocatedLetter]  # the dead letters that were refused again
 
 
 def compare_letters(
@@ -203,7 +189,6 @@ def compare_letters(
 
 
 def count_by_key(letters: Iterable[LocatedLetter]) -> Counter[tuple[str, int, str]]:
-    """Count the dead letters under each key."""
     return Counter(dead.lane_and_key for dead in letters)
 
 
@@ -211,15 +196,10 @@ POLL_SECONDS = 0.2
 
 
 class WaitResult(msgspec.Struct, frozen=True):
-    """How waiting ended.
+    """How waiting ended."""
 
-    Attributes:
-        remaining: how many requests are not carried out.
-        unowned: whether waiting ended because none of their lanes had an owner for too long.
-    """
-
-    remaining: int
-    unowned: bool
+    remaining: int  # how many requests are not carried out
+    unowned: bool  # whether waiting ended because none of their lanes had an owner for too long
 
 
 def await_requests(
@@ -257,7 +237,6 @@ def await_requests(
 
 
 def _pending_lanes(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest]]) -> list[LaneId]:
-    """Return the lane of each request that is not carried out."""
     return [
         (provider, request.partition)
         for provider, requests in asked.items()
@@ -273,23 +252,17 @@ def _pending_requests(
 
 
 def lanes_of_requests(asked: Mapping[str, Sequence[LetterRequest]]) -> set[LaneId]:
-    """Return the lanes to which requests are sent."""
     return {(name, request.partition) for name, requests in asked.items() for request in requests}
 
 
 class LetterPlan(msgspec.Struct, frozen=True):
-    """What an action would do.
-
-    Attributes:
-        letters: all dead letters of the selected providers, in order.
-        steps: what the action does under each of their keys.
-    """
+    """What an action would do."""
 
     action: OperatorAction
     wanted: LetterSelection
-    letters: list[LocatedLetter]
+    letters: list[LocatedLetter]  # all dead letters of the selected providers, in order
     chosen: list[LocatedLetter]
-    steps: list[KeyPlan]
+    steps: list[KeyPlan]  # what the action does under each of their keys
 
     @property
     def events(self) -> int:
@@ -298,22 +271,15 @@ class LetterPlan(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """How many dead letters may be settled by it."""
         return sum(step.events + step.then for step in self.steps)
 
 
 class ActOutcome(msgspec.Struct, frozen=True):
-    """The result of an action.
+    """The result of an action."""
 
-    Attributes:
-        waited: how many requests the owners have not carried out yet.
-        result: what became of the keys that it touched.
-        discarded: how many dead letters were given up without being applied.
-    """
-
-    waited: WaitResult
-    result: ActionResult
-    discarded: int
+    waited: WaitResult  # how many requests the owners have not carried out yet
+    result: ActionResult  # what became of the keys that it touched
+    discarded: int  # how many dead letters were given up without being applied
 
 
 def open_dead_letters(settings: Settings) -> DeadLetters:

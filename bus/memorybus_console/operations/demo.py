@@ -24,7 +24,7 @@ from memorybus.msgspec_types import prepared
 from memorybus.processes.child import running_child
 from memorybus.processes.commands import worker_command
 
-from memorybus_console.operations.local_server import running_server
+from memorybus_console.operations.service import running_server
 
 STEP_SECONDS = 20.0
 
@@ -81,21 +81,16 @@ class DemoResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         caught_up: seconds from the last event until a provider had applied all, by provider.
-        recalled: the memory block that answers the question.
-        seconds: how long the whole demo took.
-        publish: seconds that one step took (median).
-        answer: seconds for the question; it also starts the processes that answer.
-        again: seconds for the same question, now warm (median).
     """
 
     published: int
     applied: dict[str, int]
     caught_up: dict[str, float]
-    recalled: str
-    publish: float
-    answer: float
-    again: float
-    seconds: float = 0.0
+    recalled: str  # the memory block that answers the question
+    publish: float  # seconds that one step took (median)
+    answer: float  # seconds for the question; it also starts the processes that answer
+    again: float  # seconds for the same question, now warm (median)
+    seconds: float = 0.0  # how long the whole demo took
 
 
 def run_demo(show: Callable[[str, PlayStep], None], clock: Clock = SYSTEM) -> DemoResult:

@@ -31,15 +31,13 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         expected: texts that the block must contain; none if nothing was ever said about it.
         user: the person whose memories are searched; None for the person that the command names.
-        agent: the agent's name; None for the one that the command names.
-        workspace: the workspace; None for the one that the command names.
     """
 
     question: str
     expected: tuple[str, ...] = ()
     user: str | None = None
-    agent: str | None = None
-    workspace: str | None = None
+    agent: str | None = None  # the agent's name; None for the one that the command names
+    workspace: str | None = None  # the workspace; None for the one that the command names
 
 
 class JudgedAnswer(msgspec.Struct, frozen=True):
@@ -77,7 +75,6 @@ class Evaluation(Result, frozen=True):
     answers: Annotated[list[JudgedAnswer], HIDDEN]
 
     def facts(self) -> dict[str, str]:
-        """Return the figures in words."""
         return {
             "questions": str(self.questions),
             "found": _in_words(self.found, ".0%", "of what was expected"),
@@ -91,7 +88,6 @@ class Evaluation(Result, frozen=True):
         }
 
     def failed(self) -> bool:
-        """Return whether a provider did not answer a question."""
         return any(answer.unanswered for answer in self.answers)
 
     def missed(self) -> list[JudgedAnswer]:
@@ -151,7 +147,6 @@ def _judge_answer(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> Jud
 
 
 def summarize_answers(answers: Sequence[JudgedAnswer]) -> Evaluation:
-    """Return the figures of all answers together."""
     answered = [answer for answer in answers if answer.found is not None]
     nothing = [answer.characters for answer in answers if answer.found is None]
     return Evaluation(

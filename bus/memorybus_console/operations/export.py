@@ -21,7 +21,7 @@ from memorybus.registry.instances import live_name
 
 from memorybus_console.operations import journal
 from memorybus_console.operations.copies.generations import provider_of
-from memorybus_console.operations.ingest.event_lines import EventLines
+from memorybus_console.operations.ingest.files import EventLines
 from memorybus_console.operations.stores import Stores
 
 MAX_NAMED = 1_000
@@ -49,7 +49,6 @@ class ExportResult(msgspec.Struct, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing in the export."""
         return not (self.left_out_events or self.unread)
 
 
@@ -57,18 +56,16 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to export, and where to write it.
 
     Attributes:
-        since: the earliest time of an event, milliseconds; None for the first.
         until: the time before which the events happened, milliseconds; None for all.
         provider: the instance whose memories are exported, or a provider, for its live instance;
             None for events.
-        file: the file to write; None for standard output.
     """
 
     query: Query
-    since: int | None = None
+    since: int | None = None  # the earliest time of an event, milliseconds; None for the first
     until: int | None = None
     provider: str | None = None
-    file: Path | None = None
+    file: Path | None = None  # the file to write; None for standard output
 
 
 def run_export(

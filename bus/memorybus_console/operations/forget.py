@@ -40,17 +40,16 @@ from memorybus.text.display import count_text
 
 from memorybus_console.operations import leftovers
 from memorybus_console.operations.archive import open_archive
-from memorybus_console.operations.catching_up import await_lanes
 from memorybus_console.operations.dead_letters import (
     OperatorDecision,
     await_requests,
     build_requests,
 )
+from memorybus_console.operations.moments import await_lanes
 from memorybus_console.operations.stores import Stores
 from memorybus_console.result import Column, Remark, Result
 
-LOOK_EVERY = 0.2
-"""Seconds until an instance that could not be asked is asked again."""
+LOOK_EVERY = 0.2  # seconds until an instance that could not be asked is asked again
 
 OUT_OF_REACH: Final = (
     "agents on other hosts may still send events from their spools: run forget again then",
@@ -83,7 +82,6 @@ class ErasureOwner(msgspec.Struct, frozen=True):
         return Query(users=users, agents=agents, workspaces=workspaces, upto=upto)
 
     def owns(self, scope: Scope) -> bool:
-        """Return whether a scope belongs to this owner."""
         asked = ((self.user, scope.user), (self.agent, scope.agent))
         here = self.workspace in (None, scope.workspace)
         return here and all(want is None or want == owned for want, owned in asked)
@@ -94,33 +92,23 @@ def _as_tuple(word: str | None) -> tuple[str, ...]:
 
 
 class FoundHistory(msgspec.Struct, frozen=True):
-    """What the history holds of an owner.
-
-    Attributes:
-        newest: when the newest event happened, milliseconds; 0 for none.
-    """
+    """What the history holds of an owner."""
 
     events: int
     sessions: frozenset[tuple[Scope, SessionRef]]
-    newest: int
+    newest: int  # when the newest event happened, milliseconds; 0 for none
 
     @property
     def session_count(self) -> int:
-        """Return how many sessions there are."""
         return len({(scope, session.id) for scope, session in self.sessions})
 
 
 class ErasurePlan(msgspec.Struct, frozen=True):
-    """What an erasure would reach.
-
-    Attributes:
-        found: what the history holds of the owner.
-        instances: the instances that are asked to erase, each with its provider.
-    """
+    """What an erasure would reach."""
 
     owner: ErasureOwner
-    found: FoundHistory
-    instances: dict[str, str]
+    found: FoundHistory  # what the history holds of the owner
+    instances: dict[str, str]  # the instances that are asked to erase, each with its provider
     letters: list[LocatedLetter]
 
 
@@ -149,7 +137,6 @@ class PlannedErasure(Result, frozen=True):
     executed: bool = False
 
     def headline(self) -> str:
-        """Return what would be erased."""
         sessions, letters = (
             count_text(self.sessions, "session"),
             count_text(self.letters, "dead letter"),
@@ -161,7 +148,6 @@ class PlannedErasure(Result, frozen=True):
         )
 
     def is_plan(self) -> bool:
-        """Return that it is still to be done."""
         return True
 
 
@@ -187,19 +173,16 @@ class Erasure(Result, frozen=True):
     executed: bool = True
 
     def headline(self) -> str:
-        """Return what is hidden and gone."""
         return (
             f"{self.events} events are hidden; {self.log.gone} entries of the log and "
             f"{self.letters} dead letters are gone"
         )
 
     def notes(self) -> Iterator[Remark]:
-        """Yield what could not be done, and what is left elsewhere."""
         yield from (Remark(problem, "red") for problem in self.problems)
         yield from (Remark(f"remaining: {place}", "yellow") for place in self.remains)
 
     def failed(self) -> bool:
-        """Return whether something that can be reached was not erased."""
         return bool(self.problems) or any(instance.problem for instance in self.instances)
 
 
@@ -250,7 +233,6 @@ def _others_records(history: History, plan: ErasurePlan) -> Query | None:
 
 
 def _instances_asked(settings: Settings, view: InstancesView) -> dict[str, str]:
-    """Return every instance that may keep memories, with its provider."""
     copies = {
         instance.name: instance.provider for instance in view.all.values() if not instance.dropped
     }

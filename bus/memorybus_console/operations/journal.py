@@ -26,24 +26,21 @@ FOLLOW_WAIT = 1.0
 """Seconds that a follower blocks before it reads again; bounds how long Ctrl-C takes."""
 
 
-CANARY_SCOPE = "doctor"
-"""Agent and user of the canaries that `memorybus doctor` publishes."""
+CANARY_SCOPE = "doctor"  # agent and user of the canaries that `memorybus doctor` publishes
 
-CANARY_PREFIX = "doctor:"
-"""How the ids of the canaries' sessions begin."""
+CANARY_PREFIX = "doctor:"  # how the ids of the canaries' sessions begin
 
 
 class EventSelection(msgspec.Struct, frozen=True):
     """Which events are wanted; None means any.
 
     Attributes:
-        type: the event's type tag, in any case; UnknownEvent for all unknown types.
         canaries: whether canaries of `memorybus doctor` are included; a session that is named is
             included anyway.
     """
 
     session: str | None = None
-    type: str | None = None
+    type: str | None = None  # the event's type tag, in any case; UnknownEvent for all unknown types
     canaries: bool = False
 
     def query(self) -> Query:

@@ -18,11 +18,9 @@ from memorybus.outbox.sender import drain_orphans
 from memorybus.redis.connect import connect_redis
 from memorybus.testing import crash_points
 
-_LOOK_EVERY = 0.1
-"""Seconds between two looks whether something is done."""
+_LOOK_EVERY = 0.1  # seconds between two looks whether something is done
 
-_MORE = 1.0
-"""Seconds beyond `spool_keep` in which a spool is deleted."""
+_MORE = 1.0  # seconds beyond `spool_keep` in which a spool is deleted
 
 
 def erase_host_notes(settings: Settings, sessions: Collection[tuple[Scope, str]]) -> list[str]:

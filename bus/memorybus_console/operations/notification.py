@@ -10,8 +10,7 @@ from memorybus.health.verdict import State, Verdict
 from memorybus.text.display import visible
 from memorybus.text.redact import one_line
 
-_MAX_FINDINGS: Final = 20
-"""How many findings a message names; it counts the others."""
+_MAX_FINDINGS: Final = 20  # how many findings a message names; it counts the others
 
 _NO_MARKUP: Final = str.maketrans({"<": "‹", ">": "›", "@": "＠"})
 """A finding may quote hostile text, in which ``<!channel>`` or ``@everyone`` would ring phones."""
@@ -75,7 +74,6 @@ class VerdictChange:
         return lasts and kinds != self._told
 
     def note_sent(self, verdict: Verdict) -> None:
-        """Note that people know this verdict now."""
         self._told = _kinds(verdict)
 
 

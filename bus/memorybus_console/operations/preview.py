@@ -43,17 +43,12 @@ asked for a while; ``unserved``: no worker answers its recalls."""
 
 
 class Asker(msgspec.Struct, frozen=True):
-    """The identity for which a prompt is asked. None stands for any; only operators may use it.
-
-    Attributes:
-        workspace: the project; "" for none.
-        session: the session, which may have warm answers; "" for a new one.
-    """
+    """The identity for which a prompt is asked. None stands for any; only operators may use it."""
 
     agent: str | None = "default"
     user: str | None = "default"
-    workspace: str | None = ""
-    session: str = ""
+    workspace: str | None = ""  # the project; "" for none
+    session: str = ""  # the session, which may have warm answers; "" for a new one
 
     @property
     def scope(self) -> Scope | None:
@@ -83,19 +78,16 @@ class PromptPreview(msgspec.Struct, frozen=True):
     """What a prompt would be given.
 
     Attributes:
-        block: the memory block, word for word; "" if there is none.
         items: the memories that providers returned now, each with why it was found, in the order of
             providers.
-        trivial: whether the prompt asks nothing, so that no provider was asked.
-        patience_ms: the longest time that a prompt waits.
     """
 
-    block: str
+    block: str  # the memory block, word for word; "" if there is none
     answers: tuple[ProviderAnswer, ...] = ()
     items: tuple[RecalledItem, ...] = ()
-    trivial: bool = False
+    trivial: bool = False  # whether the prompt asks nothing, so that no provider was asked
     waited_ms: float = 0.0
-    patience_ms: float = 0.0
+    patience_ms: float = 0.0  # the longest time that a prompt waits
 
 
 def preview_prompt(

@@ -1,13 +1,17 @@
 """Bundles the stores that commands read and change, with one connection."""
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Self
 
+from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+from memorybus.events import OperatorActed, Scope, SessionRef
 from memorybus.history.history import History
 from memorybus.recall.health import RecallHealth
 from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import Keys
+from memorybus.redis.keys import Keys, session_key
 from memorybus.registry.homes import Homes
 from memorybus.registry.instances import ChangeLock, Instance, Instances, RetryRequests
 from memorybus.registry.lanes import LaneKeys
@@ -24,8 +28,6 @@ class Stores:
 
     Attributes:
         instances: the copies, the live instances and the paused ones.
-        lanes: what Redis holds of the instances' lanes.
-        homes: where the state of local instances lies.
         roster: what workers registered, and which workers are alive.
         retry_requests: what operators ask of running workers.
         history: archive and log, from which copies are filled.
@@ -36,8 +38,8 @@ class Stores:
         keys = self._keys = Keys(settings.namespace)
         self.settings = settings
         self.instances = Instances(self._redis, keys, lock)
-        self.lanes = LaneKeys(self._redis, settings)
-        self.homes = Homes(self._redis, keys)
+        self.lanes = LaneKeys(self._redis, settings)  # what Redis holds of the instances' lanes
+        self.homes = Homes(self._redis, keys)  # where the state of local instances lies
         self.roster = Roster(self._redis, keys)
         self.retry_requests = RetryRequests(self._redis, keys)
         self.recall_health = RecallHealth(self._redis, keys)
@@ -65,9 +67,71 @@ class Stores:
         self.instances.add(instance)
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the connection."""
         self._redis.close()
+
+
+def check_provider(stores: Stores, name: str) -> None:
+    """Make sure that a provider is configured, or that workers registered it.
+
+    Raises:
+        ConfigError: it is unknown.
+    """
+    _check_known("provider", name, [*stores.settings.providers, *stores.roster.providers()])
+
+
+def check_instance(stores: Stores, name: str) -> None:
+    """Make sure that an instance is configured, registered by workers, or a copy.
+
+    Raises:
+        ConfigError: it is unknown.
+    """
+    known = [*stores.settings.providers, *stores.roster.instances(), *stores.instances.all()]
+    _check_known("provider instance", name, known)
+
+
+def check_configured(settings: Settings, name: str) -> None:
+    """Make sure that the settings name an instance, without asking Redis.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    _check_known("provider instance", name, [*settings.providers, *settings.provider])
+
+
+def _check_known(what: str, name: str, known: Iterable[str]) -> None:
+    names = list(dict.fromkeys(known))
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"no {what} {name!r}; there are: {', '.join(names) or 'none'}{hint}")
+
+
+OPERATORS = Scope(agent="memorybus", user="operators")
+"""The scope of these events, which belong to no agent and no person."""
+
+SESSION = "operators"  # the session of all these events
+
+LOG_TIMEOUT = 3.0
+"""Seconds to wait until Redis has taken an event; one that it did not take is spooled."""
+
+
+def record_act(settings: Settings, act: OperatorActed) -> None:
+    """Publish what an operator did; when this returns, it is in the log or spooled on this host.
+
+    Raises:
+        MemoryBusError: it cannot be spooled, or Redis is away, so that nothing can be done.
+    """
+    with Stores(settings) as stores:
+        stores.check_partitions()
+    with MemoryBus.connect(settings) as bus:
+        bus.publish(
+            act,
+            key=session_key(OPERATORS, SESSION),
+            scope=OPERATORS,
+            session=SessionRef(id=SESSION, root=SESSION),
+            durable=True,
+        )
+        bus.flush("logged", timeout=LOG_TIMEOUT)

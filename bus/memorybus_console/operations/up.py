@@ -17,7 +17,7 @@ from memorybus.processes import signals
 from memorybus.processes.child import start_child
 from memorybus.processes.keeper import Keeper, keeping
 
-from memorybus_console.operations.local_server import LocalServer, running_server
+from memorybus_console.operations.service import LocalServer, running_server
 
 LOOK_EVERY = 1.0
 
@@ -51,17 +51,11 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class WorkerDied(msgspec.Struct, frozen=True):
-    """The workers' supervisor ended by itself; another one is started after `delay` seconds.
+    """The workers' supervisor ended by itself; another one is started after `delay` seconds."""
 
-    Attributes:
-        exit_code: the supervisor's exit code.
-        delay: seconds until the next one is started.
-        reason: why it ended; "" if it could not say.
-    """
-
-    exit_code: int
-    delay: float
-    reason: str = ""
+    exit_code: int  # the supervisor's exit code
+    delay: float  # seconds until the next one is started
+    reason: str = ""  # why it ended; "" if it could not say
 
 
 class ServerRestarted(msgspec.Struct, frozen=True):

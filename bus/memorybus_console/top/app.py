@@ -22,8 +22,7 @@ from memorybus_console.actions.providers import PauseProvider, ResumeProvider
 from memorybus_console.top import tables
 from memorybus_console.top.reader import Reader, Snapshot, TopView
 from memorybus_console.top.tables import LiveTable
-from memorybus_console.views.figures import duration
-from memorybus_console.views.safe import one_line, visible
+from memorybus_console.views.render import duration, one_line, visible
 from memorybus_console.views.status import finding_line
 
 VIEWS: Final[dict[TopView, str]] = {
@@ -32,14 +31,12 @@ VIEWS: Final[dict[TopView, str]] = {
     "letters": "3 Dead letters",
     "tail": "4 Tail",
 }
-SILENT_SECONDS: Final = 3.0
-"""Seconds without a new snapshot after which the screen shows that."""
+SILENT_SECONDS: Final = 3.0  # seconds without a new snapshot after which the screen shows that
 
 _WAIT_SECONDS: Final = 15.0
 """Seconds to wait for the lanes' owners; they carry a request out even if that takes longer."""
 
-_MESSAGE_WIDTH: Final = 300
-"""The most characters of a message that is shown for a moment."""
+_MESSAGE_WIDTH: Final = 300  # the most characters of a message that is shown for a moment
 
 _STYLES: Final = {"OK": "bold green", "WARNING": "bold yellow", "CRITICAL": "bold red"}
 
@@ -84,7 +81,6 @@ class Dialog(ModalScreen[str | None]):
         self._asks = asks
 
     def compose(self) -> ComposeResult:
-        """Show the text, and a line for the reason."""
         with Vertical(id="box"):
             yield Static(Text(visible(self._text)))
             if self._asks:
@@ -136,7 +132,6 @@ class TopApp(App[None]):
         self._by_error = self._held = self._busy = False
 
     def compose(self) -> ComposeResult:
-        """Create the parts of the screen."""
         yield Static(id="head")
         yield Static(id="tabs")
         yield LiveTable()
@@ -146,13 +141,11 @@ class TopApp(App[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Start to read the bus."""
         self._reader.start()
         self.set_interval(1.0, self._show_head)
         self.action_show("overview")
 
     def on_unmount(self) -> None:
-        """Stop reading the bus."""
         self._reader.stop.set()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -163,7 +156,6 @@ class TopApp(App[None]):
 
     @property
     def grid(self) -> LiveTable:
-        """The table."""
         return self.query_one(LiveTable)
 
     def take(self, snapshot: Snapshot) -> None:
@@ -221,7 +213,6 @@ class TopApp(App[None]):
         return Text("\n").join(cells).append(cut, "yellow")
 
     def on_data_table_row_selected(self) -> None:
-        """Show a provider's lanes."""
         if self._reader.view == "overview" and self.grid.current is not None:
             self._provider = self.grid.current.provider
             self.action_show("lanes")
@@ -267,7 +258,6 @@ class TopApp(App[None]):
     # -- keys --------------------------------------------------------------------------------------
 
     def action_show(self, view: TopView) -> None:
-        """Show a view."""
         if view != "lanes":
             self._provider = ""
         self._reader.read_now(view)
@@ -282,7 +272,6 @@ class TopApp(App[None]):
         self.action_show(views[(views.index(self._reader.view) + by) % len(views)])
 
     def action_help(self) -> None:
-        """Show the keys."""
         self.push_screen(Dialog(_KEYS, asks=False))
 
     def action_hold(self) -> None:

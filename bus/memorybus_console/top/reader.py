@@ -18,11 +18,9 @@ from memorybus_console.operations import journal
 
 TopView = Literal["overview", "lanes", "letters", "tail"]
 
-READ_INTERVAL: Final = 1.0
-"""Seconds between readings."""
+READ_INTERVAL: Final = 1.0  # seconds between readings
 
-MAX_LETTERS: Final = 2_000
-"""If there are more dead letters, only the first of each lane are read."""
+MAX_LETTERS: Final = 2_000  # if there are more dead letters, only the first of each lane are read
 
 _LETTERS_PER_LANE: Final = 20
 _MAX_EVENTS: Final = 200
@@ -32,15 +30,13 @@ class Snapshot(msgspec.Struct, frozen=True):
     """What the reader read at one time.
 
     Attributes:
-        bus: the state of the bus; without a status if Redis could not be read.
         letters, events: the dead letters, or the newest events, if the view shows them.
-        cut: whether there are more dead letters than these.
         error: why something that the view shows could not be read. Hostile text.
     """
 
-    bus: BusState
+    bus: BusState  # the state of the bus; without a status if Redis could not be read
     letters: Sequence[LocatedLetter] = ()
-    cut: bool = False
+    cut: bool = False  # whether there are more dead letters than these
     events: Sequence[LoggedEvent] = ()
     error: str = ""
 
@@ -78,7 +74,6 @@ class Reader:
             self.stop.wait(READ_INTERVAL)
 
     def read(self) -> Snapshot:
-        """Return a snapshot."""
         view, bus = self.view, self._bus_state.read()
         if bus.status is None:
             return Snapshot(bus, error="; ".join(finding.text for finding in bus.findings))

@@ -17,7 +17,7 @@ from memorybus_console.result import Column
 from memorybus_console.views.dead_letters import letters_by_error, letters_by_key
 from memorybus_console.views.events import event_head, summary
 from memorybus_console.views.presenter import cell_of, columns_of, title_of
-from memorybus_console.views.safe import one_line
+from memorybus_console.views.render import one_line
 from memorybus_console.views.status import ProviderRow, provider_row
 
 Columns = Mapping[str, Column]
@@ -41,23 +41,20 @@ KEYS: Final = _columns("provider events tries error type reason key")
 ERRORS: Final = _columns("provider keys events error reason")
 EVENTS: Final = _columns("time type session what")
 
-MAX_ROWS: Final = 500
-"""The most rows that are shown (G10); the filter finds others."""
+MAX_ROWS: Final = 500  # the most rows that are shown (G10); the filter finds others
 
-_SESSION, _TYPE = 14, 16
-"""The most characters of some columns; the commands show the whole text."""
+_SESSION, _TYPE = 14, 16  # the most characters of some columns; the commands show the whole text
 
 
 class TableRow(msgspec.Struct, frozen=True):
     """One line of a table.
 
     Attributes:
-        provider: the provider that the row shows; "" if it shows none.
         name: what the row shows of the provider: a lane, a dead letter's key or error; an event's
             id. Actions and the cursor find the row by both.
     """
 
-    provider: str
+    provider: str  # the provider that the row shows; "" if it shows none
     name: str
     values: tuple[Any, ...]
 
@@ -67,7 +64,6 @@ class TableRow(msgspec.Struct, frozen=True):
 
 
 def provider_rows(bus: BusState) -> list[TableRow]:
-    """Return a row for each provider."""
     rows = [provider_row(each, bus.at_ms) for each in (bus.status.providers if bus.status else ())]
     return [TableRow(row.provider, "", msgspec.structs.astuple(row)) for row in rows]
 

@@ -14,8 +14,7 @@ from memorybus_console.operations.dead_letters import count_by_key
 from memorybus_console.result import HIDDEN, Column
 from memorybus_console.views.events import PlacedEvent, placed
 from memorybus_console.views.presenter import block, parts_of
-from memorybus_console.views.render import line
-from memorybus_console.views.safe import json_text
+from memorybus_console.views.render import json_text, line
 
 _REASON = Column(wraps=True, most=80)
 
@@ -141,7 +140,6 @@ def _error_of(
 
 
 def letters_by_provider(letters: Sequence[LocatedLetter]) -> list[LetterProvider]:
-    """Return how many dead letters each provider has."""
     groups: dict[str, list[LocatedLetter]] = {}
     for dead in letters:
         groups.setdefault(dead.provider, []).append(dead)

@@ -7,14 +7,12 @@ from rich.text import Text
 
 from memorybus_console.operations.demo import PLAY, DemoResult, PlayStep
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import grid
-from memorybus_console.views.safe import visible
+from memorybus_console.views.render import grid, visible
 
 _SIGNS: Final = {"add": "+", "replace": "±", "remove": "−"}
 
 
 def describe_step(step: PlayStep) -> str:
-    """Return a step of the demo in words."""
     return {
         "turn": f"{PLAY.user}: {step.user}\n{PLAY.assistant}: {step.assistant}",
         "memory": f"{step.store} {_SIGNS[step.action]} {step.content or step.old_text}",
@@ -27,14 +25,12 @@ def describe_step(step: PlayStep) -> str:
 
 
 def show_step(output: Output, session: str, step: PlayStep) -> None:
-    """Show a step that was published in a session."""
     head = f"{visible(session):<14} {step.event:<9} "
     words = visible(describe_step(step)).replace("\n", "\n" + " " * len(head))
     output.show(Text.assemble((head, "dim"), words))
 
 
 def show_result(output: Output, result: DemoResult) -> None:
-    """Show the answer, the providers and the timings."""
     output.show(Text(f"\n{PLAY.question}\n", style="bold"))
     output.show(Panel.fit(Text(visible(result.recalled)), title="recalled", title_align="left"))
     lanes = grid("provider", "applied", "published", "all applied after")

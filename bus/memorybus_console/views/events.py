@@ -34,10 +34,10 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.text.display import event_name, iso
 from rich.text import Text
 
+from memorybus_console.operations.events.search import SearchWords
 from memorybus_console.operations.events.story import EventStory, Fate
-from memorybus_console.operations.events.words import SearchWords
 from memorybus_console.views.presenter import block
-from memorybus_console.views.safe import json_text, one_line
+from memorybus_console.views.render import json_text, one_line
 
 SUMMARY_WIDTH = 96
 _ARROWS = {"add": "+", "replace": "±", "remove": "−"}

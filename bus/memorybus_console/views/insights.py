@@ -10,9 +10,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from memorybus_console.result import Column, Remark
-from memorybus_console.views.figures import count
 from memorybus_console.views.presenter import block, table_of
-from memorybus_console.views.render import line
+from memorybus_console.views.render import count, line
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHADES = "·▂▃▅▇█"

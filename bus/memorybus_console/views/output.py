@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from memorybus_console.views.safe import harmless, json_text, visible
+from memorybus_console.views.render import harmless, json_text, visible
 
 NOTHING_DONE = "nothing was done; add --yes to do it"
 """The note below a plan that only shows what would be done."""
@@ -55,7 +55,6 @@ class Output:
         return self.out.is_terminal and not self.json
 
     def result(self, value: Any) -> None:
-        """Print the command's one JSON result."""
         sys.stdout.write(json_text(msgspec.to_builtins(value)) + "\n")
         sys.stdout.flush()
 

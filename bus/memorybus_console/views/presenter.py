@@ -11,10 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.result import Column, Presentation, Remark, Result, Unit
-from memorybus_console.views.figures import duration, short
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import grid, line, rate
-from memorybus_console.views.safe import one_line
+from memorybus_console.views.render import duration, grid, line, one_line, rate, short
 
 _PLAIN = Column()
 
@@ -100,7 +98,6 @@ def _fields_of(value: Any) -> dict[str, Text]:
 
 
 def block(lines: Mapping[str, Text]) -> Text:
-    """Return a line for each title and its text."""
     width = max(map(len, lines))
     return Text("\n").join(
         Text.assemble((f"{title:<{width}}  ", "bold"), text) for title, text in lines.items()
@@ -120,7 +117,6 @@ def _column_of(hint: Any) -> Column:
 
 
 def title_of(name: str, column: Column) -> str:
-    """Return the head of a field's column."""
     return column.title or name.replace("_", " ")
 
 

@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.operations.preview import PromptPreview, ProviderAnswer
-from memorybus_console.views.render import add_row, cell, grid, line
-from memorybus_console.views.safe import one_line
+from memorybus_console.views.render import add_row, cell, grid, line, one_line
 
 _HOUR_MS = 3_600_000
 _STEPS = (
@@ -150,13 +149,11 @@ def prompted(preview: PromptPreview) -> Prompted:
 
 
 def prompt_parts(preview: PromptPreview) -> Iterator[RenderableType]:
-    """Yield how each provider answered, and the block."""
     yield prompt_table(preview)
     yield line(f"\n{preview.block}" if preview.block else "")
 
 
 def outcome_words(answer: ProviderAnswer) -> str:
-    """Return how a provider answered, in words."""
     nothing = answer.outcome in {"warm", "fresh"} and not answer.memories
     return f"{_OUTCOMES[answer.outcome]}: nothing fits" if nothing else _OUTCOMES[answer.outcome]
 

@@ -3,17 +3,15 @@
 from memorybus.text.display import iso
 from memorybus_hermes.reconcile.reconcile import ReconcileReport, SessionFound
 from rich.console import RenderableType
+from rich.progress import Progress, TaskID
 from rich.text import Text
 
-from memorybus_console.views.render import grid
-from memorybus_console.views.safe import one_line, visible
+from memorybus_console.views.render import grid, one_line, visible
 
-MAX_SESSIONS = 200
-"""How many sessions are listed; --json lists all."""
+MAX_SESSIONS = 200  # how many sessions are listed; --json lists all
 
 
 def report_parts(report: ReconcileReport) -> list[RenderableType]:
-    """Return a report as a table of sessions and a summary."""
     table = grid(
         "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
     )
@@ -88,3 +86,27 @@ def _next_steps(report: ReconcileReport) -> list[str]:
         or any(session.ended for session in report.sessions)
     )
     return ["nothing was published; --apply publishes it"] if anything else ["nothing is missing"]
+
+
+class ReconcileBars:
+    """Shows one bar for each stage, and a note while the run waits for the log."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._what = ""
+        self._task: TaskID | None = None
+
+    def begin_stage(self, what: str, total: int) -> None:
+        self._what = what
+        self._task = self._progress.add_task(what, total=total)
+
+    def advance(self, count: int) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, advance=count, description=self._what)
+
+    def show_waiting(self, unsent: int) -> None:
+        if self._task is None:
+            self.begin_stage("wait for the log", 0)
+        if self._task is not None:
+            what = f"{self._what} (waits for the log: {unsent} events)"
+            self._progress.update(self._task, description=what)

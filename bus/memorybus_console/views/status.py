@@ -21,24 +21,23 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.result import Column
-from memorybus_console.views.figures import duration
 from memorybus_console.views.presenter import table_of
 from memorybus_console.views.render import (
     add_row,
     cell,
+    duration,
     grid,
     line,
+    one_line,
     rate,
     remedy,
     settings_source,
+    visible,
 )
-from memorybus_console.views.safe import one_line, visible
 
-_UNWRAPPED = 10_000
-"""A width in which no line is wrapped."""
+_UNWRAPPED = 10_000  # a width in which no line is wrapped
 
-_MAX_QUOTED_CHARS = 1_000
-"""The most characters of a finding that are shown; the JSON form has all."""
+_MAX_QUOTED_CHARS = 1_000  # the most characters of a finding that are shown; the JSON form has all
 
 
 def status_tables(
@@ -68,7 +67,6 @@ def status_tables(
 
 
 def finding_line(finding: Finding, *, with_remedy: bool = True) -> Text:
-    """Return a finding as a coloured line, with its remedy below."""
     kind = "DATA LOSS" if finding.code == "data_loss" else finding.severity.upper()
     since = f" (since {finding.since})" if finding.since else ""
     text = visible(f"{kind}: {one_line(finding.text, _MAX_QUOTED_CHARS)}{since}")
@@ -208,7 +206,6 @@ def _recall_failure_line(jobs: JobsStatus) -> Text:
 
 
 def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
-    """Yield the table of how prompts were answered, if there were any."""
     counts = [(each.provider, each.prompts) for each in jobs if each.prompts != PromptCounts()]
     if not counts:
         return
@@ -227,7 +224,6 @@ class FittedToScreen:
         self._what = what
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the lines that fit."""
         wide = options.update(width=_UNWRAPPED, height=None)
         lines = console.render_lines(self._what, wide, pad=False)
         rows = options.height or options.max_height

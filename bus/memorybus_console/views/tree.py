@@ -7,10 +7,9 @@ from memorybus.lineage.graph import Lineage, Node
 from memorybus.text.display import count_text, iso
 from rich.text import Text
 
-from memorybus_console.views.safe import one_line
+from memorybus_console.views.render import one_line
 
-TreeRow = tuple[int, Node]
-"""A session and its depth in the tree."""
+TreeRow = tuple[int, Node]  # a session and its depth in the tree
 
 
 class SessionRow(msgspec.Struct, frozen=True):

@@ -22,30 +22,22 @@ from starlette.requests import Request
 
 _T = TypeVar("_T")
 
-SESSION_SECONDS: Final = 12 * 3_600.0
-"""Seconds after which somebody has to sign in again."""
+SESSION_SECONDS: Final = 12 * 3_600.0  # seconds after which somebody has to sign in again
 
-_MAX_SESSIONS = 1_000
-"""The most sessions at once; if there are more the oldest one is signed out."""
+_MAX_SESSIONS = 1_000  # the most sessions at once; if there are more the oldest one is signed out
 
 _MAX_TRIES, _TRY_SECONDS = 5, 60.0
 """The most wrong tokens from one address that are checked, and in how many seconds."""
 
-_NAME_LENGTH = 100
-"""The most characters of a person's name."""
+_NAME_LENGTH = 100  # the most characters of a person's name
 
 
 class Operator(msgspec.Struct, frozen=True):
-    """A person who may act.
-
-    Attributes:
-        proof: a secret in our own forms, which a form of another site cannot contain.
-        session: the session of this browser; "" if a proxy names the person.
-    """
+    """A person who may act."""
 
     name: str
-    proof: str
-    session: str = ""
+    proof: str  # a secret in our own forms, which a form of another site cannot contain
+    session: str = ""  # the session of this browser; "" if a proxy names the person
 
 
 class TooManyTries(Exception):
@@ -80,7 +72,6 @@ class Access:
 
     @property
     def uses_token(self) -> bool:
-        """Whether people sign in with a token."""
         return bool(self._token)
 
     @property
@@ -102,7 +93,6 @@ class Access:
         return (told or request.url.scheme) == "https"
 
     def cookie_name(self, request: Request) -> str:
-        """Return the name of the cookie that holds the session."""
         return "__Host-memorybus" if self.is_secure(request) else "memorybus"
 
     def sign_in(self, token: str, name: str, address: str) -> str | None:
@@ -123,12 +113,10 @@ class Access:
         return session
 
     def sign_out(self, person: Operator) -> None:
-        """Forget a session."""
         with self._lock:
             self._signed_in.pop(person.session, None)
 
     def keep_message(self, person: Operator, text: str) -> None:
-        """Keep a message that a person sees on their next page."""
         with self._lock:
             self._said[person.proof] = text
             _drop_oldest(self._said, _MAX_SESSIONS)
@@ -209,16 +197,11 @@ def is_own_origin(request: Request) -> bool:
 
 
 class OwnToken(msgspec.Struct, frozen=True):
-    """The token that the page made itself.
-
-    Attributes:
-        path: the file that keeps it, for its user alone.
-        is_new: whether it was made just now.
-    """
+    """The token that the page made itself."""
 
     token: str
-    path: Path
-    is_new: bool
+    path: Path  # the file that keeps it, for its user alone
+    is_new: bool  # whether it was made just now
 
 
 def own_token(path: Path, make_secret: NewSecret) -> OwnToken:

@@ -12,11 +12,10 @@ from memorybus.text.redact import masked
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from memorybus_console.views import figures
+from memorybus_console.views import render
 from memorybus_console.web.access import Operator
 from memorybus_console.web.finding_view import finding_view
-from memorybus_console.web.page import NoSuchPage, Page, PageRequest
-from memorybus_console.web.site import Site
+from memorybus_console.web.page import NoSuchPage, Page, PageRequest, Site
 
 HERE = Path(__file__).parent
 
@@ -40,11 +39,11 @@ def template_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "ago": figures.ago,
-        "since": figures.since,
-        "count": figures.count,
-        "duration": figures.duration,
-        "short": figures.short,
+        "ago": render.ago,
+        "since": render.since,
+        "count": render.count,
+        "duration": render.duration,
+        "short": render.short,
         "view": finding_view,
     }
     return environment
@@ -60,7 +59,6 @@ def _harmless(value: Any) -> Any:
 def render_page(
     page_request: PageRequest, pages: tuple[Page, ...], page: Page, data: Mapping[str, Any]
 ) -> Response:
-    """Return the whole page of a view."""
     context = base_context(page_request.site, page_request.http, page_request.who, pages) | {
         "page": page,
         **data,
@@ -114,7 +112,6 @@ def message_page(
     said: str,
     status: int,
 ) -> Response:
-    """Return a page with one message."""
     context = base_context(site, request, who, pages) | {
         "said": said,
         "status": status,

@@ -14,12 +14,20 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from memorybus_console.gateway.opening import OpenGateway
-from memorybus_console.web import acts, answers, forms, health, signing, updates
+from memorybus_console.web import answers, health, signing, updates
 from memorybus_console.web.access import Operator
 from memorybus_console.web.guard import Guard
-from memorybus_console.web.page import Act, Page, PageRequest, Part
+from memorybus_console.web.page import (
+    Act,
+    Page,
+    PageRequest,
+    Part,
+    Site,
+    carry_out,
+    read_form,
+    why_refused,
+)
 from memorybus_console.web.past import MOMENT_SECONDS
-from memorybus_console.web.site import Site
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 PageEndpoint = Callable[[PageRequest], Awaitable[Response]]
@@ -145,15 +153,15 @@ class Endpoints:
     def _act_endpoint(self, act: Act) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             who = await run_in_threadpool(self._site.access.person, request)
-            form = await forms.read(request)
+            form = await read_form(request)
             if form is None:
                 return self._message_page(request, who, "the form is too large", 413)
-            refused = acts.why_refused(self._site, request, who, form)
+            refused = why_refused(self._site, request, who, form)
             if refused or who is None:
                 return self._message_page(request, who, refused, 403)
             page_request = PageRequest(self._site, request, who, form)
             try:
-                where = await run_in_threadpool(acts.carry_out, act, page_request, who)
+                where = await run_in_threadpool(carry_out, act, page_request, who)
             except MemoryBusError as error:
                 return answers.error_page(self._site, request, who, self._pages, error)
             return RedirectResponse(where, 303)

@@ -14,9 +14,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from memorybus_console.operations.doctor.canary import check_passage, send_and_await
-from memorybus_console.web.page import PageRequest
-from memorybus_console.web.site import Site
+from memorybus_console.operations.doctor.instances import check_passage, send_and_await
+from memorybus_console.web.page import PageRequest, Site
 
 Guarded = Callable[
     [Callable[[PageRequest], Awaitable[Response]]], Callable[[Request], Awaitable[Response]]

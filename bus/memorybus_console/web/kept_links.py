@@ -13,12 +13,10 @@ OWNER_FIELDS: Final = ("user", "agent", "workspace")
 a workspace that is given and empty stands for memories without a workspace."""
 
 
-_MAX_TIME_DIGITS = 15
-"""The most digits of a time in milliseconds."""
+_MAX_TIME_DIGITS = 15  # the most digits of a time in milliseconds
 
 
 def want_of(fields: Mapping[str, str]) -> RecallRequest:
-    """Return a request for the memories of the owner that fields name."""
     return RecallRequest(
         query="",
         agent=fields.get("agent") or None,
@@ -28,7 +26,6 @@ def want_of(fields: Mapping[str, str]) -> RecallRequest:
 
 
 def owner_fields(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return those fields that name the owner of memories."""
     there = {name: fields[name] for name in OWNER_FIELDS if name in fields}
     return {name: value for name, value in there.items() if value or name == "workspace"}
 

@@ -1,22 +1,45 @@
 """The parts of a view: a page, its acts, which change something, and data for its script."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+from urllib.parse import parse_qsl
 
+from jinja2 import Environment
+from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.health.verdict import BusState
+from memorybus.health.verdict import BusState, BusStateCache
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memorybus_console.actions.action import Action
-from memorybus_console.web.access import Operator
-from memorybus_console.web.site import Site
+from memorybus_console.actions.action import Action, Ground, ShowProgress, no_progress, perform
+from memorybus_console.result import Result
+from memorybus_console.web.access import Access, Operator
+from memorybus_console.web.past import Past
+from memorybus_console.web.tasks import PageTasks
 
 
-class NoSuchPage(MemoryBusError):
-    """The address names nothing that exists."""
+@dataclass(frozen=True)
+class Site:
+    """The page of a bus.
+
+    Attributes:
+        ends: set when the server ends, so that open streams end, too.
+    """
+
+    settings: Settings
+    clock: Clock
+    bus_state: BusStateCache  # the state of the bus, read once a second at most
+    past: Past  # the figures of the last hour
+    access: Access
+    tasks: PageTasks  # tasks that take longer than a request
+    templates: Environment
+    ends: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+MAX_BYTES = 1 << 20  # the most bytes of a form that are read
 
 
 @dataclass(frozen=True)
@@ -24,28 +47,24 @@ class PageRequest:
     """One request for a view.
 
     Attributes:
-        who: the person; None for a stranger, who sees only counts.
         form: the fields of a POST, each with its last value.
     """
 
     site: Site
     http: Request
-    who: Operator | None = None
+    who: Operator | None = None  # the person; None for a stranger, who sees only counts
     form: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
-        """Return the settings of the bus."""
         return self.site.settings
 
     @property
     def path(self) -> Mapping[str, str]:
-        """Return the parameters in the path."""
         return self.http.path_params
 
     @property
     def query(self) -> Mapping[str, str]:
-        """Return the parameters of the query string."""
         return self.http.query_params
 
     @property
@@ -55,7 +74,6 @@ class PageRequest:
 
     @property
     def operator(self) -> str:
-        """Return the name of the person who acts, for records."""
         return self.who.name if self.who else ""
 
     def bus_state(self) -> BusState:
@@ -68,26 +86,21 @@ class Act:
     """Something that a page changes, by POST.
 
     Attributes:
-        where: returns the path that is shown next.
         runs_long: whether it takes longer than a request, so that a thread carries it out.
     """
 
     path: str
     action: Callable[[PageRequest], Action[Any, Any]]
-    where: Callable[[PageRequest], str]
+    where: Callable[[PageRequest], str]  # returns the path that is shown next
     runs_long: bool = False
 
 
 @dataclass(frozen=True)
 class Part:
-    """Something that a page's script requests: JSON, or a fragment.
-
-    Attributes:
-        answer: creates the response, on a thread.
-    """
+    """Something that a page's script requests: JSON, or a fragment."""
 
     path: str
-    answer: Callable[[PageRequest], Response]
+    answer: Callable[[PageRequest], Response]  # creates the response, on a thread
 
 
 @dataclass(frozen=True)
@@ -95,19 +108,77 @@ class Page:
     """A view.
 
     Attributes:
-        path: its path as Starlette writes it: ``/providers/{name}``.
-        template: its file in ``templates``.
-        show: returns the template's data, on a thread.
-        label: its name in the navigation; "" to leave it out there.
         counts_only: whether it and its parts show nothing but counts to a person who is not
             identified.
     """
 
-    path: str
-    template: str
-    show: Callable[[PageRequest], Mapping[str, Any]]
-    label: str = ""
+    path: str  # its path as Starlette writes it: `/providers/{name}`
+    template: str  # its file in `templates`
+    show: Callable[[PageRequest], Mapping[str, Any]]  # returns the template's data, on a thread
+    label: str = ""  # its name in the navigation; "" to leave it out there
     key: str = ""
     acts: tuple[Act, ...] = ()
     parts: tuple[Part, ...] = ()
     counts_only: bool = False
+
+
+async def read_form(request: Request) -> dict[str, str] | None:
+    """Return the fields of a form, each with its last value; None if the form is too large."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BYTES:
+            return None
+    text = body.decode("utf-8", "replace")
+    return dict(parse_qsl(text, keep_blank_values=True))
+
+
+WAIT_SECONDS: Final = 5.0
+"""Seconds to wait for workers; what they have not done by then, they do later."""
+
+
+def why_refused(site: Site, request: Request, who: Operator | None, form: dict[str, str]) -> str:
+    """Return why a person may not act now; "" if they may."""
+    if who is None:
+        return "sign in first"
+    if not site.access.is_own_form(request, who, form.get("proof", "")):
+        return "this form is not from this page, or is too old: load the page again"
+    return ""
+
+
+def carry_out(act: Act, request: PageRequest, who: Operator) -> str:
+    """Carry an act out, or begin it if it runs long; return the path that is shown next.
+
+    Raises:
+        MemoryBusError: the log cannot be written, and nothing was done; or the act failed.
+    """
+    action = act.action(request)
+    try:
+        message = _begin(action, request) if act.runs_long else _perform(action, request)
+    finally:
+        request.site.bus_state.forget()
+    request.site.access.keep_message(who, message)
+    return act.where(request)
+
+
+def _perform(
+    action: Action[object, Result], request: PageRequest, progress: ShowProgress = no_progress
+) -> str:
+    """Perform an action; return its result in words."""
+    ground = Ground(request.settings, request.operator, WAIT_SECONDS, progress, request.site.clock)
+    done = perform(action, ground)
+    return "; ".join(done.sentences())
+
+
+def _begin(action: Action[object, Result], request: PageRequest) -> str:
+    """Let a thread perform an action on a provider."""
+    provider = request.path["name"]
+    request.site.tasks.begin(
+        *(action.title, provider, request.operator),
+        lambda tell: _perform(action, request, tell),
+    )
+    return f"{action.title} of {provider} has begun"
+
+
+class NoSuchPage(MemoryBusError):
+    """The address names nothing that exists."""

@@ -6,22 +6,19 @@ from collections import deque
 import msgspec
 from memorybus.health.verdict import BusState
 
-MOMENT_SECONDS = 5.0
-"""Seconds between two recorded moments."""
+MOMENT_SECONDS = 5.0  # seconds between two recorded moments
 
-KEPT_SECONDS = 3_600.0
-"""How many seconds are kept."""
+KEPT_SECONDS = 3_600.0  # how many seconds are kept
 
 
 class Moment(msgspec.Struct, frozen=True):
     """The figures at one moment.
 
     Attributes:
-        at: seconds since the Unix epoch.
         rate: events applied a second, by provider; providers without a known rate are missing.
     """
 
-    at: float
+    at: float  # seconds since the Unix epoch
     backlog: dict[str, int]
     rate: dict[str, float]
 

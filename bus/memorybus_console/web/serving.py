@@ -20,13 +20,12 @@ from memorybus_console.gateway.opening import OpenGateway, open_gateway
 from memorybus_console.web import answers
 from memorybus_console.web.access import Access, OwnToken, hash_token, own_token
 from memorybus_console.web.app import build_app
+from memorybus_console.web.page import Site
 from memorybus_console.web.pages import PAGES
 from memorybus_console.web.past import Past
-from memorybus_console.web.site import Site
 from memorybus_console.web.tasks import PageTasks
 
-GRACE_SECONDS = 3
-"""Seconds that open requests may still take when the server stops."""
+GRACE_SECONDS = 3  # seconds that open requests may still take when the server stops
 
 
 def build_site(settings: Settings, own: OwnToken | None = None) -> Site:

@@ -6,17 +6,14 @@ from memorybus.history.backward import BackwardMark
 from memorybus.log.entry import LoggedEvent
 from memorybus.text.display import event_name, iso
 
-from memorybus_console.operations.events.search import format_mark
-from memorybus_console.operations.events.words import SearchWords
+from memorybus_console.operations.events.search import SearchWords, format_mark
 from memorybus_console.views.events import summary
-from memorybus_console.views.safe import one_line
+from memorybus_console.views.render import one_line
 
-_MAX_TEXT_CHARS = 300
-"""The most characters of an event's text in a row."""
+_MAX_TEXT_CHARS = 300  # the most characters of an event's text in a row
 
 
-_MAX_TYPE_CHARS = 24
-"""The most characters of a type; only an unknown type is longer."""
+_MAX_TYPE_CHARS = 24  # the most characters of a type; only an unknown type is longer
 
 
 def place_of(event: LoggedEvent) -> str:

@@ -5,9 +5,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from memorybus_console.web import answers, forms
+from memorybus_console.web import answers
 from memorybus_console.web.access import SESSION_SECONDS, TooManyTries, is_own_origin
-from memorybus_console.web.site import Site
+from memorybus_console.web.page import Site, read_form
 
 
 def routes(site: Site) -> list[Route]:
@@ -17,13 +17,13 @@ def routes(site: Site) -> list[Route]:
         return _sign_in_page(site, request, request.query_params.get("next", "/"))
 
     async def sign_in(request: Request) -> Response:
-        fields = await forms.read(request)
+        fields = await read_form(request)
         if fields is None or not is_own_origin(request):
             return Response("this form is not from this page\n", 403)
         return await run_in_threadpool(_sign_in, site, request, fields)
 
     async def sign_out(request: Request) -> Response:
-        fields = await forms.read(request)
+        fields = await read_form(request)
         who = site.access.person(request)
         proof = (fields or {}).get("proof", "")
         if who and site.access.is_own_form(request, who, proof):

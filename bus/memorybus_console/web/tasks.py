@@ -16,33 +16,23 @@ from memorybus.text.redact import masked
 Tell = Callable[[str, int, int], None]
 """Receives the step, how many positions are done, and how many there are; 0 if unknown."""
 
-_MAX_TASKS = 20
-"""How many tasks are remembered."""
+_MAX_TASKS = 20  # how many tasks are remembered
 
 _log = logging.getLogger("memorybus")
 
 
 class PageTask(msgspec.Struct, frozen=True):
-    """One task.
+    """One task."""
 
-    Attributes:
-        what: what it does: "rebuild".
-        begun_at: when it was started (wall time, milliseconds).
-        done: how many positions of the history it has passed.
-        total: how many positions there are; 0 if that is unknown.
-        result: its result; "" while it runs.
-        failed: why it failed; "" if it did not.
-    """
-
-    what: str
+    what: str  # what it does: "rebuild"
     provider: str
     by: str
-    begun_at: int
+    begun_at: int  # when it was started (wall time, milliseconds)
     step: str = ""
-    done: int = 0
-    total: int = 0
-    result: str = ""
-    failed: str = ""
+    done: int = 0  # how many positions of the history it has passed
+    total: int = 0  # how many positions there are; 0 if that is unknown
+    result: str = ""  # its result; "" while it runs
+    failed: str = ""  # why it failed; "" if it did not
 
     @property
     def is_running(self) -> bool:

@@ -12,8 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from memorybus_console.web import answers
 from memorybus_console.web.page import Page, PageRequest
 
-RENDER_SECONDS = 2.0
-"""Seconds between two renderings."""
+RENDER_SECONDS = 2.0  # seconds between two renderings
 
 
 def wants_events(request: Request) -> bool:

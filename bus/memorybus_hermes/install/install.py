@@ -20,8 +20,7 @@ from memorybus import Settings, load, private
 from memorybus.errors import ConfigError, MemoryBusError, install_command
 from memorybus.msgspec_types import prepared
 
-from memorybus_hermes.config import active_provider
-from memorybus_hermes.home import PLUGIN, HermesHome
+from memorybus_hermes.home import PLUGIN, HermesHome, active_provider
 from memorybus_hermes.install import probe
 from memorybus_hermes.install.probe import PluginPlace, PythonReport
 
@@ -29,8 +28,7 @@ FILES = ("__init__.py", "plugin.yaml", "cli.py")
 _OFFERED_SETTINGS = ("url", "data_dir", "namespace", "user")
 """Settings that `hermes memory setup` and Hermes's dashboard ask for."""
 
-_HERMES = "hermes_cli"
-"""The package of Hermes's command."""
+_HERMES = "hermes_cli"  # the package of Hermes's command
 
 _NAME_PYTHON = "name the Python that runs it with --python"
 _NO_HERMES = (
@@ -68,7 +66,6 @@ class PythonCheck(msgspec.Struct, frozen=True):
 
 
 def plugin_files() -> dict[str, str]:
-    """Return the plugin's files of this release, by name."""
     folder = files("memorybus_hermes") / PLUGIN
     return {name: (folder / name).read_text(encoding="utf-8") for name in FILES}
 

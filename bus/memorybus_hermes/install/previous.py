@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from memorybus_hermes.config import active_provider
-from memorybus_hermes.home import PLUGIN, HermesHome
+from memorybus_hermes.home import PLUGIN, HermesHome, active_provider
 
 _LINE = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>.*?)\s*")
 _HOST = "hermes"
@@ -30,14 +29,13 @@ class PreviousProvider(msgspec.Struct, frozen=True):
     Attributes:
         settings: those of ``base_url``, ``workspace``, ``bank``, ``user_id`` and ``mode`` that are
             configured.
-        secrets: secret values by environment variable.
     """
 
     plugin: str
     source: str
     active: bool = False
     settings: dict[str, str] = {}
-    secrets: dict[str, str] = {}
+    secrets: dict[str, str] = {}  # secret values by environment variable
 
     def __repr__(self) -> str:
         """Show the names of secrets, and never their values."""

@@ -13,8 +13,7 @@ import msgspec
 
 from memorybus_hermes.home import PLUGIN
 
-_MEMORY_PLUGINS = "plugins.memory"
-"""The package of Hermes that finds and loads memory providers."""
+_MEMORY_PLUGINS = "plugins.memory"  # the package of Hermes that finds and loads memory providers
 
 
 class PluginPlace(msgspec.Struct, frozen=True):
@@ -30,14 +29,10 @@ class PluginPlace(msgspec.Struct, frozen=True):
 
 
 class PythonReport(msgspec.Struct, frozen=True):
-    """What this Python can import.
-
-    Attributes:
-        placement: where Hermes takes the plugin from; None without Hermes.
-    """
+    """What this Python can import."""
 
     version: str
-    placement: PluginPlace | None
+    placement: PluginPlace | None  # where Hermes takes the plugin from; None without Hermes
 
 
 class _Warnings(logging.Handler):

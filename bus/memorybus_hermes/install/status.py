@@ -15,16 +15,14 @@ from memorybus.text.display import count_text, iso, one_line
 from memorybus.text.redact import masked
 
 from memorybus_hermes import problems
-from memorybus_hermes.config import active_provider, isolates_plugins
-from memorybus_hermes.home import PLUGIN, HermesHome
+from memorybus_hermes.home import PLUGIN, HermesHome, active_provider, isolates_plugins
 from memorybus_hermes.install import install
 from memorybus_hermes.install.install import PythonCheck
 from memorybus_hermes.install.probe import PluginPlace, find_directory
 from memorybus_hermes.problems import Problem
 
 _MAX_CHARS = 200
-_REDIS_TIMEOUT = 0.7
-"""Seconds that Redis may take for one answer."""
+_REDIS_TIMEOUT = 0.7  # seconds that Redis may take for one answer
 
 
 class Lag(msgspec.Struct, frozen=True):
@@ -225,14 +223,12 @@ def describe_check(check: Check) -> str:
 
 
 def describe_spool(look: HermesLook) -> str:
-    """Return in words how much the spool holds."""
     spool = look.spool
     since = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
     return f"{count_text(spool.events, 'unsent event')}, {spool.bytes} bytes{since}"
 
 
 def describe_lag(one: Lag) -> str:
-    """Return in words how far behind a provider is."""
     parts = [f"{one.backlog} events behind", f"last applied {one.last_applied_at or 'never'}"]
     parts += [f"{one.parked} parked keys"] if one.parked else []
     parts += [f"fails: {one_line(one.failing, _MAX_CHARS)}"] if one.failing else []

@@ -33,7 +33,6 @@ class _Unusable:
 
 
 def register(ctx: Any) -> None:
-    """Register the memory provider with a plugin context of Hermes (`register_memory_provider`)."""
     why = _why_not()
     if why:
         logging.getLogger("memorybus").error("%s", why)

@@ -14,7 +14,6 @@ __all__ = ["HermesMemory", "MemoryManager", "memory_managers", "memory_provider"
 
 
 def register(ctx: Any) -> None:
-    """Register the memory provider with a plugin context of Hermes."""
     ctx.register_memory_provider(memory_provider())
 
 

@@ -19,9 +19,8 @@ from memorybus.events import Scope
 from memorybus.redis.keys import recall_slot
 
 from memorybus_hermes import scopes
-from memorybus_hermes.entries import FileWrite
 from memorybus_hermes.masking import mask_as_host
-from memorybus_hermes.plugin import switches
+from memorybus_hermes.plugin import session_tracker
 from memorybus_hermes.plugin.memory_tool import file_write, provenance
 from memorybus_hermes.plugin.oldest import drop_oldest
 from memorybus_hermes.plugin.session_tracker import SessionTracker
@@ -38,14 +37,13 @@ from memorybus_hermes.plugin.usage import (
     delegation_usage,
     turn_start_details,
 )
-from memorybus_hermes.scopes import Author, author_scope
-from memorybus_hermes.transcripts import scaffolding, turns
+from memorybus_hermes.scopes import Author, FileWrite, author_scope
+from memorybus_hermes.transcripts import scaffolding, stored_turns
 
 _MAX_REMEMBERED = 256
 """The most memory tool calls whose writes are counted, and sessions that await a switch (G10)."""
 
-_OVERHEAD_BYTES = 4_096
-"""Bytes of an event that are neither texts nor messages."""
+_OVERHEAD_BYTES = 4_096  # bytes of an event that are neither texts nor messages
 
 
 class UnplacedTurn(msgspec.Struct, frozen=True):
@@ -95,7 +93,6 @@ class HermesConversation:
 
     @property
     def current_session(self) -> str:
-        """The session that the agent is in."""
         return self._tracker.now
 
     # -- turns ------------------------------------------------------------------------------------
@@ -166,7 +163,7 @@ class HermesConversation:
             spent = self._meter.turn(session_id, user)
             if begun is None:
                 return
-            turn = turns.find_turn(transcript, user)
+            turn = stored_turns.find_turn(transcript, user)
             receipt = self._publish_turn(session, said, assistant, turn, spent, author)
             self._answers[session.slot] = assistant
             drop_oldest(self._answers, _MAX_REMEMBERED)
@@ -180,7 +177,7 @@ class HermesConversation:
         session: Session,
         user: str,
         assistant: str,
-        turn: turns.TranscriptTurn,
+        turn: stored_turns.TranscriptTurn,
         spent: TurnUsage,
         author: Author,
     ) -> Receipt:
@@ -196,13 +193,15 @@ class HermesConversation:
             "tokens_in": spent.tokens_in,
             "tokens_out": spent.tokens_out,
         }
-        messages = turns.bounded_messages(turn.messages, left)
+        messages = stored_turns.bounded_messages(turn.messages, left)
         try:
             return session.turn_completed(user, assistant, messages=messages, **details)
         except EventTooLarge:  # publish the two texts alone, shortened and marked as such
             half = room // 2
             return session.turn_completed(
-                turns.clip_text(user, half), turns.clip_text(assistant, half), **details
+                stored_turns.clip_text(user, half),
+                stored_turns.clip_text(assistant, half),
+                **details,
             )
 
     # -- recall -----------------------------------------------------------------------------------
@@ -291,7 +290,6 @@ class HermesConversation:
     # -- tools, delegations -----------------------------------------------------------------------
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Call a provider's tool and wait for its result."""
         self._place_turn()
         session = self._turn_session()
         event_id = self._shared.bus.new_id()
@@ -308,8 +306,8 @@ class HermesConversation:
         session = self._turn_session()
         spent = self._meter.delegation(child, delegation_usage(told))
         receipt = session.delegated(
-            turns.clip_text(task, room),
-            turns.clip_text(result, room),
+            stored_turns.clip_text(task, room),
+            stored_turns.clip_text(result, room),
             child_session=child,
             **msgspec.structs.asdict(spent),
         )
@@ -331,7 +329,7 @@ class HermesConversation:
                 kept
                 for m in messages
                 if isinstance(m, Mapping)
-                for kept in turns.bounded_messages([m], room)
+                for kept in stored_turns.bounded_messages([m], room)
             ],
             compression_count=session.ref.epoch,
             timeout=self._settings.compress_wait,
@@ -365,7 +363,7 @@ class HermesConversation:
             left = parent or (new_id if rewound else self._tracker.settled)
             self._settle_held_end(left, reason, reset=reset)
             slot = recall_slot(self.scope, new_id)
-            step = switches.decide_step(
+            step = session_tracker.decide_step(
                 left,
                 new_id,
                 reset=reset,
@@ -401,17 +399,17 @@ class HermesConversation:
 
     def _take_step(
         self,
-        step: switches.SwitchStep,
+        step: session_tracker.SwitchStep,
         left: str,
         new_id: str,
         undone: Mapping[Scope, tuple[str, ...]],
     ) -> None:
         """Apply a step to the sessions of all people in the chat; each person has one."""
-        others = self._speakers.others(left) if step in switches.SHARED_STEPS else []
+        others = self._speakers.others(left) if step in session_tracker.SHARED_STEPS else []
         for scope in dict.fromkeys((self.scope, *others, *undone)):
             session = self._session(left, scope)
-            switches.publish_step(step, self._shared, session, new_id, undone.get(scope, ()))
-        if step in switches.SHARED_STEPS:
+            session_tracker.publish_step(step, self._shared, session, new_id, undone.get(scope, ()))
+        if step in session_tracker.SHARED_STEPS:
             self._speakers.moved(left, new_id)
 
     def _find_undone(

@@ -17,12 +17,11 @@ from filelock import FileLock, Timeout
 from memorybus import private
 from memorybus.msgspec_types import prepared
 
-from memorybus_hermes.entries import FileEntries, FileWrite, apply_write
+from memorybus_hermes.scopes import FileEntries, FileWrite, apply_write
 
 _log = logging.getLogger("memorybus")
 
-_MAX_JOURNAL_BYTES = 1 << 20
-"""How many bytes the journal may have before it is emptied (G10)."""
+_MAX_JOURNAL_BYTES = 1 << 20  # how many bytes the journal may have before it is emptied (G10)
 
 Signature: TypeAlias = tuple[int, int, int]
 """Time of change (ns), size and inode of a file; zeros if it is missing."""
@@ -34,18 +33,15 @@ class SeenFiles(msgspec.Struct, omit_defaults=True):
     """A home's memory files as they were last seen (stored as JSON).
 
     Attributes:
-        revision: how often a change was found.
         entries: the entries by store, including the writes that hooks have reported since.
         signatures: the files' signatures by store; a store that was never read has none.
-        users: the people who talked to this home, two at most.
-        heard: how many bytes of the journal are applied to `entries`.
     """
 
-    revision: int = 0
+    revision: int = 0  # how often a change was found
     entries: dict[str, FileEntries] = {}
     signatures: dict[str, Signature] = {}
-    users: tuple[str, ...] = ()
-    heard: int = 0
+    users: tuple[str, ...] = ()  # the people who talked to this home, two at most
+    heard: int = 0  # how many bytes of the journal are applied to `entries`
 
 
 class FileNotes:

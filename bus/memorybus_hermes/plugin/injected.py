@@ -39,22 +39,19 @@ class ContextWindow:
 
     Attributes:
         given: the items that were given out since the transcript was read.
-        spoken: the words of its newest messages.
     """
 
     def __init__(self) -> None:
         self.given: dict[str, None] = {}
-        self.spoken: list[str] = []
+        self.spoken: list[str] = []  # the words of its newest messages
         self._held: dict[str, None] = {}
         self._count = 0
         self._last = ""
 
     def __contains__(self, mark: str) -> bool:
-        """Return whether the window holds an item."""
         return mark in self.given or mark in self._held
 
     def __len__(self) -> int:
-        """Return how many items it remembers."""
         return len(self.given.keys() | self._held.keys())
 
     def give(self, marks: Iterable[str]) -> None:
@@ -79,7 +76,6 @@ class ContextWindow:
         self._last = _fingerprint(transcript[-1]) if transcript else ""
 
     def copy(self) -> "ContextWindow":
-        """Return another window with the same items."""
         other = ContextWindow()
         other.given = self._held | self.given
         other.spoken = [*self.spoken]
@@ -102,7 +98,6 @@ class InjectedRecall:
         return "\n".join(parts)
 
     def spoken(self, session: str) -> Sequence[str]:
-        """Return what was said in a session's window."""
         with self._lock:
             return tuple(self._window_of(session).spoken)
 
@@ -159,7 +154,6 @@ def _spoken_words(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def fenced_items(message: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the items of the fence that Hermes sent with a message."""
     sent = message.get("api_content") if isinstance(message, Mapping) else None
     if isinstance(sent, str) and OPEN in sent:
         fenced = sent.rpartition(OPEN)[2].partition(CLOSE)[0]

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memorybus")
 
-_FLUSH_SECONDS = 10.0
-"""Seconds that `flush_pending` waits by default."""
+_FLUSH_SECONDS = 10.0  # seconds that `flush_pending` waits by default
 
 _CHECKPOINT_VERSION = 2
 """The newest known version of Hermes's checkpoints, which save messages before a compression."""
@@ -86,7 +85,6 @@ class MemoryManager:
 
     @property
     def providers(self) -> list[HermesMemory]:
-        """The one provider an agent sees: the bus."""
         return [self._memory]
 
     def get_provider(self, name: str) -> HermesMemory | None:
@@ -137,7 +135,6 @@ class MemoryManager:
         return self._memory.system_prompt_block()
 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:
-        """Publish that the person has spoken."""
         self._memory.on_turn_start(turn_number, mask_hand_off(message), **kwargs)
 
     def prefetch_all(self, query: str, *, session_id: str = "") -> str:
@@ -282,11 +279,9 @@ class MemoryManager:
         return self._memory.get_tool_schemas()
 
     def get_all_tool_names(self) -> set[str]:
-        """Return the names of these tools."""
         return {schema["name"] for schema in self.get_all_tool_schemas()}
 
     def has_tool(self, tool_name: str) -> bool:
-        """Return whether a provider offers a tool of that name."""
         return tool_name in self.get_all_tool_names()
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:

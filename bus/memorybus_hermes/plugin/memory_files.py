@@ -29,7 +29,9 @@ from memorybus.clock import Clock
 from memorybus.events import Scope, StoreName
 from memorybus.ids import derived_id, text_digest
 
-from memorybus_hermes.entries import (
+from memorybus_hermes.masking import is_masked_copy, mask_as_host
+from memorybus_hermes.plugin.file_notes import NO_FILE, FileNotes, SeenFiles, Signature
+from memorybus_hermes.scopes import (
     IMPORTED,
     FileEntries,
     FileWrite,
@@ -38,24 +40,19 @@ from memorybus_hermes.entries import (
     is_same_write,
     parse_entries,
 )
-from memorybus_hermes.masking import is_masked_copy, mask_as_host
-from memorybus_hermes.plugin.file_notes import NO_FILE, FileNotes, SeenFiles, Signature
 
 if TYPE_CHECKING:
     from memorybus import MemoryBus
 
 _log = logging.getLogger("memorybus")
 
-FROM_FILE = {"origin": "file"}
-"""Provenance of a change that no hook reported."""
+FROM_FILE = {"origin": "file"}  # provenance of a change that no hook reported
 
 FILES: tuple[tuple[StoreName, str], ...] = (("memory", "MEMORY.md"), ("user", "USER.md"))
 
-_AT_REST_SECONDS = 1.0
-"""Seconds after which a version of a file counts as completely written."""
+_AT_REST_SECONDS = 1.0  # seconds after which a version of a file counts as completely written
 
-_GONE_SECONDS = 10.0
-"""Seconds for which most of a file must be missing before that is believed."""
+_GONE_SECONDS = 10.0  # seconds for which most of a file must be missing before that is believed
 
 _HOOK_DELAY_SECONDS = 5.0
 """Seconds in which a hook may report a change after it was found in the file."""

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 import msgspec
 from memorybus.events import StoreName, WriteAction
 
-from memorybus_hermes.entries import FileWrite
+from memorybus_hermes.scopes import FileWrite
 
 _ACTIONS = get_args(WriteAction)
 _OLD_ENTRY_PREFIXES: Mapping[str, str] = MappingProxyType(
@@ -20,23 +20,16 @@ _NO_PROVENANCE = frozenset(("old_text", "previous_content", "session_id", "paren
 
 
 class ToolWrite(msgspec.Struct, frozen=True):
-    """One operation of a call, in the tool's own terms.
+    """One operation of a call, in the tool's own terms."""
 
-    Attributes:
-        action: add, replace or remove.
-        old_text: the part of an entry by which the model named it.
-        previous: the whole old entry, from releases whose result contains it.
-    """
-
-    action: str
+    action: str  # add, replace or remove
     target: str
     content: str = ""
-    old_text: str = ""
-    previous: str = ""
+    old_text: str = ""  # the part of an entry by which the model named it
+    previous: str = ""  # the whole old entry, from releases whose result contains it
 
     @property
     def old_entry_metadata(self) -> dict[str, str]:
-        """The old entry, under the names of a hook's metadata."""
         told = {"old_text": self.old_text, "previous_content": self.previous}
         return {name: text for name, text in told.items() if text}
 

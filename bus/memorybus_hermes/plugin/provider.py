@@ -22,8 +22,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import MemoryBusError, SpoolError
 
 from memorybus_hermes import scopes
-from memorybus_hermes.config import checkpoint_required
-from memorybus_hermes.home import HermesHome, find_home
+from memorybus_hermes.home import HermesHome, checkpoint_required, find_home
 from memorybus_hermes.masking import mask_as_host
 from memorybus_hermes.plugin import host
 from memorybus_hermes.plugin.conversation import HermesConversation
@@ -49,11 +48,9 @@ SYSTEM_PROMPT = (
 )
 """The note in every session's system prompt; the providers' additions stand below it."""
 
-_OWNER_SECONDS = 0.25
-"""Seconds to wait for Hermes's lock on its ``state.db`` when a session starts."""
+_OWNER_SECONDS = 0.25  # seconds to wait for Hermes's lock on its ``state.db`` when a session starts
 
-_RETRY_SECONDS = 5.0
-"""Seconds between attempts to start a conversation after a failure."""
+_RETRY_SECONDS = 5.0  # seconds between attempts to start a conversation after a failure
 
 
 @dataclass(frozen=True)
@@ -181,7 +178,6 @@ class HermesMemory:
         author_is_bot: bool = False,
         **told: Any,
     ) -> None:
-        """Publish that a turn has started, and note its author and session."""
         author = scopes.author_of({"id": author_id, "name": author_name, "is_bot": author_is_bot})
         self._call_hook(
             "on_turn_start",

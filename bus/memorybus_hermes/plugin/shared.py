@@ -49,7 +49,6 @@ class SharedBus:
         self._files: dict[Path, MemoryFiles] = {}
 
     def knows(self, scope: Scope, session_id: str) -> bool:
-        """Return whether this host knows a session."""
         with self._lock:
             at_hand = recall_slot(scope, session_id) in self._sessions
         return at_hand or self.bus.sessions.get(scope, session_id) is not None
@@ -108,7 +107,6 @@ class SharedBus:
         return session
 
     def files(self, home: Path) -> MemoryFiles:
-        """Return the watch over the memory files of a Hermes home."""
         with self._lock:
             if home not in self._files:
                 self._files[home] = MemoryFiles(home, self.bus, self.clock)

@@ -33,7 +33,6 @@ class SessionSpeakers:
         self.said: OrderedDict[str, Scope | None] = OrderedDict()
 
     def note(self, scope: Scope, text: str) -> None:
-        """Note who said something."""
         mark = _mark(text)
         self.scopes[scope] = None
         self.said[mark] = scope if self.said.get(mark, scope) == scope else None
@@ -54,12 +53,11 @@ class Speakers:
         scope: the scope of the sessions, from what Hermes passed to `initialize`.
 
     Attributes:
-        now: the author's scope of the current turn.
         last: the author's scope of the last completed turn.
     """
 
     def __init__(self, scope: Scope, *, shared: bool) -> None:
-        self.now = self.last = self._scope = scope
+        self.now = self.last = self._scope = scope  # the author's scope of the current turn
         self._shared = shared
         self._heard: OrderedDict[str, SessionSpeakers] = OrderedDict()
 
@@ -74,7 +72,6 @@ class Speakers:
         self._speakers_of(session_id).note(scope, text)
 
     def others(self, session_id: str) -> list[Scope]:
-        """Return the scopes of other people who spoke in a session."""
         return [scope for scope in self._speakers_of(session_id).scopes if scope != self._scope]
 
     def moved(self, left: str, new_id: str) -> None:

@@ -38,14 +38,12 @@ from memorybus_hermes.transcripts.stored_turns import (
 _MAX_TURNS, _MAX_SESSIONS = 64, 1_024
 """The most turns of a session, and the most sessions; `reconcile` finds older ones (G10)."""
 
-_MAX_EVENTS = 256
-"""The most events of one turn that are remembered, the newest (G10)."""
+_MAX_EVENTS = 256  # the most events of one turn that are remembered, the newest (G10)
 
 _MAX_DELAY_MS = 5_000
 """The most milliseconds between the beginning of a turn and the time of its stored message."""
 
-_MAX_MASKED_CHARS = 2_048
-"""The most characters of a turn's masked words that are remembered (G10)."""
+_MAX_MASKED_CHARS = 2_048  # the most characters of a turn's masked words that are remembered (G10)
 
 _CUT = "[redacted]"
 
@@ -57,37 +55,27 @@ class BegunTurn(msgspec.Struct, eq=False):
     """A turn that has begun.
 
     Attributes:
-        masked: the beginning of these words if Hermes has masked some of them, else "".
-        at: when it began, milliseconds.
-        scope: its scope; in a chat that several people share, its author's.
-        over: whether Hermes has reported its end, or never will.
-        row: the row of ``state.db`` by which this was seen; 0 if it was not.
         left: whether its instance was shut down while it ran, so that Hermes hands its end to
             nobody.
     """
 
     mark: str
-    at: int
-    scope: Scope
+    at: int  # when it began, milliseconds
+    scope: Scope  # its scope; in a chat that several people share, its author's
     ids: list[str] = []
-    over: bool = False
+    over: bool = False  # whether Hermes has reported its end, or never will
     undone: bool = False
-    row: int = 0
-    masked: str = ""
+    row: int = 0  # the row of `state.db` by which this was seen; 0 if it was not
+    masked: str = ""  # the beginning of these words if Hermes has masked some of them, else ""
     left: bool = False
 
 
 class TakenBack(msgspec.Struct, frozen=True):
-    """A message of the person that Hermes has marked as undone.
-
-    Attributes:
-        at: when it was stored, milliseconds.
-        row: its row in ``state.db``.
-    """
+    """A message of the person that Hermes has marked as undone."""
 
     words: str
-    at: int
-    row: int
+    at: int  # when it was stored, milliseconds
+    row: int  # its row in `state.db`
 
 
 _decoder = msgspec.msgpack.Decoder(prepared(list[BegunTurn]))
@@ -108,7 +96,6 @@ class UndoableTurns:
         self._turns: OrderedDict[str, list[BegunTurn]] = OrderedDict()
 
     def begin(self, slot: str, scope: Scope, said: str) -> None:
-        """Note that a turn begins, with what the person said."""
         with self._lock:
             self._begin(slot, scope, said)
 
@@ -197,7 +184,6 @@ class UndoableTurns:
         return [(turn, end) for turn, end in pairs if end]
 
     def may_be_undone(self, slot: str) -> bool:
-        """Return whether a session has turns that were not undone yet."""
         with self._lock:
             return any(not turn.undone for turn in self._turns_of(slot))
 

@@ -21,8 +21,7 @@ from memorybus_hermes.transcripts.state_db import SessionUsage, read_usage
 _MAX_REMEMBERED = 64
 """The most turns that wait for their end; older ones are published without tokens (G10)."""
 
-_MAX_NAME_CHARS = 200
-"""The most characters of a model's or a platform's name."""
+_MAX_NAME_CHARS = 200  # the most characters of a model's or a platform's name
 
 
 class TurnUsage(msgspec.Struct, frozen=True):
@@ -35,17 +34,12 @@ class TurnUsage(msgspec.Struct, frozen=True):
 
 
 class TurnStart(msgspec.Struct, frozen=True):
-    """A turn that has begun.
-
-    Attributes:
-        model: the model that the hook named, or "".
-        total: the session's totals before it; None if they could not be read.
-    """
+    """A turn that has begun."""
 
     session: str
     said: str
-    model: str
-    total: SessionUsage | None
+    model: str  # the model that the hook named, or ""
+    total: SessionUsage | None  # the session's totals before it; None if they could not be read
 
 
 class UsageMeter:

@@ -148,7 +148,6 @@ class HistoryIndex(ScratchIndex):
         return SessionRef(*row) if row else None
 
     def ended(self, session_id: str) -> bool:
-        """Return whether the log has an end of a session."""
         row = self._db.execute("select ended from sessions where id = ?", (session_id,)).fetchone()
         return bool(row and row[0])
 
@@ -161,7 +160,6 @@ class HistoryIndex(ScratchIndex):
         return self._claim_masked(_hash(session_id), user, assistant)
 
     def retracted(self, session_id: str, user: str, assistant: str) -> int:
-        """Return how many turns with these two texts the log has retracted."""
         sql = "select count(*) from turns where session = ? and pair = ? and retracted"
         return int(self._fetch_one(sql, _hash(session_id), pair_digest(user, assistant))[0])
 

@@ -5,16 +5,36 @@ spool; the second run sends the spool first and then finds these events in the l
 are derived from what is published, so that even an event sent twice enters the log once (G2).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from memorybus import MemoryBus, PacedPublisher, Session, clean_text, session_details
+import msgspec
+from memorybus import (
+    MemoryBus,
+    PacedPublisher,
+    Session,
+    clean_text,
+    memory_write,
+    session_details,
+    store_key,
+)
 from memorybus.clock import Clock
 from memorybus.errors import EventError
-from memorybus.events import AnyEvent, ModelUsage, SessionRef, SessionStarted, SessionSwitched
+from memorybus.events import (
+    AnyEvent,
+    ModelUsage,
+    Scope,
+    SessionRef,
+    SessionStarted,
+    SessionSwitched,
+    StoreName,
+)
 from memorybus.ids import derived_id
 
+from memorybus_hermes import scopes
+from memorybus_hermes.home import HermesHome
 from memorybus_hermes.masking import mask_as_host
-from memorybus_hermes.reconcile.history_index import pair_digest
+from memorybus_hermes.reconcile.history_index import HistoryIndex, pair_digest
 from memorybus_hermes.reconcile.survey import SessionGap
 from memorybus_hermes.transcripts.scaffolding import is_by_host
 from memorybus_hermes.transcripts.stored_turns import StoredTurn
@@ -25,16 +45,13 @@ class Importer:
 
     Args:
         on_wait: called with the number of unsent events while the importer waits for the log.
-
-    Attributes:
-        refused: what the bus refused, and why; one line for each.
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Callable[[int], object]) -> None:
         self._bus = bus
         self.paced = PacedPublisher(bus, clock, on_wait)
         self.published = 0
-        self.refused: list[str] = []
+        self.refused: list[str] = []  # what the bus refused, and why; one line for each
 
     def begin(self, gap: SessionGap) -> Session | None:
         """Return the session of a gap; publish its beginning if the log does not know it.
@@ -128,4 +145,71 @@ def _beginning(gap: SessionGap, ref: SessionRef) -> AnyEvent:
         parent=ref.parent,
         reason="branch" if branched else "start",
         details=session_details(gap.stored.details),
+    )
+
+
+_STORES: tuple[tuple[str, StoreName], ...] = (("MEMORY.md", "memory"), ("USER.md", "user"))
+
+
+class FileEntry(msgspec.Struct, frozen=True):
+    """An entry of a memory file; `at` is the file's last change, milliseconds since the epoch."""
+
+    store: StoreName
+    content: str
+    at: int
+
+
+def find_missing(home: HermesHome, scope: Scope, index: HistoryIndex) -> list[FileEntry]:
+    """Return the entries of a home's memory files that were never written to the log."""
+    return [
+        entry
+        for name, store in _STORES
+        for entry in _entries(home.memories / name, store)
+        if not index.has_write(store_key(store, scope), entry.content)
+    ]
+
+
+def _entries(path: Path, store: StoreName) -> Iterator[FileEntry]:
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8", errors="replace")
+    at = path.stat().st_mtime_ns // 1_000_000
+    yield from (
+        FileEntry(store, entry, at)
+        for entry in scopes.parse_entries(text)
+        if clean_text(entry).strip()
+    )
+
+
+def publish(
+    bus: MemoryBus,
+    scope: Scope,
+    missing: list[FileEntry],
+    accepted: Callable[[Callable[[], object]], None],
+) -> list[str]:
+    """Publish entries as additions, masked, each under an id derived from its text.
+
+    Returns:
+        What the bus refused, and why; one line for each.
+    """
+    refused = []
+    for entry in missing:
+        try:
+            accepted(_publish_call(bus, scope, entry))
+        except EventError as error:
+            refused.append(f"{entry.store}: {error}")
+    return refused
+
+
+def _publish_call(bus: MemoryBus, scope: Scope, entry: FileEntry) -> Callable[[], object]:
+    key = store_key(entry.store, scope)
+    content = mask_as_host(entry.content)
+    session = f"memories-of-{scope.agent}"
+    return lambda: bus.publish(
+        memory_write("add", entry.store, content, "", scopes.IMPORTED),
+        event_id=scopes.import_id(key, content),
+        key=key,
+        scope=scope,
+        session=SessionRef(id=session, root=session),
+        at=entry.at,
     )

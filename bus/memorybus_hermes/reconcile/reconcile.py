@@ -21,7 +21,7 @@ from memorybus.history.forgotten import NOTHING_FORGOTTEN, Forgotten
 from memorybus.history.history import History
 
 from memorybus_hermes.home import HermesHome
-from memorybus_hermes.reconcile import memories
+from memorybus_hermes.reconcile import importing
 from memorybus_hermes.reconcile.history_index import HistoryIndex
 from memorybus_hermes.reconcile.importing import Importer
 from memorybus_hermes.reconcile.survey import SessionGap, Survey, TurnRange
@@ -46,16 +46,14 @@ class ReconcileRequest(msgspec.Struct, frozen=True):
     """What a run shall do.
 
     Attributes:
-        apply: whether to publish; otherwise the run only reports what is missing.
         since: only turns from this time on, milliseconds since the Unix epoch; 0 for all turns and
             the memory files.
-        session: only this session's turns; empty for all sessions and the memory files.
         settle: see `SETTLE_SECONDS`, seconds; a smaller value is safe only while no Hermes runs.
     """
 
-    apply: bool = False
+    apply: bool = False  # whether to publish; otherwise the run only reports what is missing
     since: int = 0
-    session: str = ""
+    session: str = ""  # only this session's turns; empty for all sessions and the memory files
     settle: float = SETTLE_SECONDS
 
 
@@ -270,13 +268,13 @@ class Reconciliation:
         if self._request.session or self._request.since:
             return 0, []
         scope = scope_of(self._settings, self._home.initialize_arguments("cli"))
-        entries = memories.find_missing(self._home, scope, index)
+        entries = importing.find_missing(self._home, scope, index)
         if self._forgotten.hides(scope, "", 0):  # nothing shows that they were written later
             self._counts["forgotten"] += len(entries)
             entries = []
         if importer is None or bus is None:
             return len(entries), []
-        return len(entries), memories.publish(bus, scope, entries, importer.paced.publish)
+        return len(entries), importing.publish(bus, scope, entries, importer.paced.publish)
 
 
 def _session_found(gap: SessionGap) -> SessionFound:

@@ -3,6 +3,7 @@
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
 
 import msgspec
 from memorybus import Settings
@@ -10,7 +11,6 @@ from memorybus.events import Scope, SessionRef
 from memorybus.history.forgotten import NOTHING_FORGOTTEN, Forgotten
 
 from memorybus_hermes.home import HermesHome
-from memorybus_hermes.reconcile import places
 from memorybus_hermes.reconcile.history_index import HistoryIndex
 from memorybus_hermes.scopes import is_primary, scope_of
 from memorybus_hermes.transcripts.state_db import StateDb, StoredMessage, StoredSession
@@ -21,51 +21,121 @@ from memorybus_hermes.transcripts.stored_turns import (
     read_undone_turns,
 )
 
+SessionOrigin = Literal["start", "branch", "compression"]
+
+ENDS_NOTHING = frozenset(("compression", "branched", "resumed_other"))
+"""The reasons for which Hermes closes a session's row although the conversation continues."""
+
+
+class LineagePlace(msgspec.Struct, frozen=True):
+    """Where a session stands.
+
+    Attributes:
+        family: the id of the first session of its conversation in ``state.db``; sessions of one
+            family contain copies of each other's turns. The lineage has another root if the plugin
+            was installed in the middle of the conversation.
+    """
+
+    ref: SessionRef
+    origin: SessionOrigin
+    family: str
+
+
+def origin_of(session: StoredSession, parent: StoredSession | None) -> SessionOrigin | None:
+    """Return how a session came from its parent; None for a sub-agent's session.
+
+    The rules are those of ``hermes_state.py``. A branch carries a mark, or its parent was closed as
+    branched. The parent of a compression was closed as compressed. Every other child is a
+    sub-agent's session.
+    """
+    if session.delegated:
+        return None
+    if not session.parent or parent is None:
+        return "start"
+    closed_before = 0 < parent.ended_at <= session.started_at
+    if session.branched or (parent.end_reason == "branched" and closed_before):
+        return "branch"
+    return "compression" if parent.end_reason == "compression" else None
+
+
+def find_place(
+    session: StoredSession,
+    stored: Callable[[str], StoredSession | None],
+    known: Callable[[str], SessionRef | None],
+) -> LineagePlace | None:
+    """Return where a session stands; None for a sub-agent's session.
+
+    Args:
+        stored: returns a session of the same ``state.db`` by its id.
+        known: returns the place that the log or this host knows of a session. Such a place counts,
+            for the session itself and for the sessions it continues.
+    """
+    origin = origin_of(session, stored(session.parent))
+    if origin is None:
+        return None
+    chain = list(_ancestors(session, stored))
+    own = known(session.id)
+    ref = own or _new_ref(
+        session, origin, [known(earlier.id) for earlier in chain[1:]], chain[-1].id
+    )
+    return LineagePlace(ref, origin, chain[-1].id)
+
+
+def _ancestors(
+    session: StoredSession, stored: Callable[[str], StoredSession | None]
+) -> Iterator[StoredSession]:
+    """Yield a session and those it continues, up to the first; stop at a circle of parents."""
+    visited: set[str] = set()
+    here: StoredSession | None = session
+    while here is not None and here.id not in visited:
+        visited.add(here.id)
+        yield here
+        parent = stored(here.parent)
+        here = parent if origin_of(here, parent) in {"branch", "compression"} else None
+
+
+def _new_ref(
+    session: StoredSession, origin: SessionOrigin, earlier: list[SessionRef | None], first: str
+) -> SessionRef:
+    """Return the place of a session that nobody knows yet, behind the sessions it continues."""
+    if origin == "start":
+        return SessionRef(id=session.id, root=session.id)
+    root = next((ref.root for ref in earlier if ref is not None), first)
+    return SessionRef(id=session.id, root=root, parent=session.parent)
+
+
 _MAX_HELD_BACK = 32
 """How many turns are held back for a summary that may follow: Hermes keeps messages before it."""
 
 
 class TurnRange(msgspec.Struct, frozen=True):
-    """Which turns a survey compares; times are milliseconds since the Unix epoch.
+    """Which turns a survey compares; times are milliseconds since the Unix epoch."""
 
-    Attributes:
-        since: no turn before this time is compared.
-        until: no turn after this time is compared: a live plugin may be about to publish it.
-        session: only this session's turns; empty for all sessions.
-    """
-
-    since: int
-    until: int
-    session: str = ""
+    since: int  # no turn before this time is compared
+    until: int  # no turn after this time is compared: a live plugin may be about to publish it
+    session: str = ""  # only this session's turns; empty for all sessions
 
 
 class SessionGap(msgspec.Struct, frozen=True):
     """The differences between a stored session and the log.
 
     Attributes:
-        turns: how many turns it has; copies of other sessions' turns do not count.
-        missing: the rows of the turns that the log lacks, ascending.
         retracted: those of these rows whose turns the log has retracted although the person did
             not take them back, each with the id of the retracted event.
-        recent: how many turns are too young to compare.
-        forgotten: how many turns the log lacks because their owner was forgotten.
-        undone: the event ids of turns that the log has although the person undid them.
-        undone_at: when the last undone turn was stored, milliseconds since the Unix epoch.
-        lacks_end: whether the session is over and the log lacks its end.
     """
 
     stored: StoredSession
-    place: places.LineagePlace
+    place: LineagePlace
     scope: Scope
-    turns: int
-    missing: "array[int]"
+    turns: int  # how many turns it has; copies of other sessions' turns do not count
+    missing: "array[int]"  # the rows of the turns that the log lacks, ascending
     retracted: dict[int, str]
-    recent: int
-    forgotten: int
-    undone: list[str]
-    undone_at: int
+    recent: int  # how many turns are too young to compare
+    forgotten: int  # how many turns the log lacks because their owner was forgotten
+    undone: list[str]  # the event ids of turns that the log has although the person undid them
+    undone_at: int  # when the last undone turn was stored, milliseconds since the Unix epoch
     is_new: bool
-    lacks_end: bool
+    lacks_end: bool  # whether the session is over and the log lacks its end
 
     @property
     def needs_end(self) -> bool:
@@ -74,7 +144,6 @@ class SessionGap(msgspec.Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is nothing to publish."""
         return not self.missing and not self.undone and not self.needs_end
 
 
@@ -117,7 +186,7 @@ class Survey:
         for stored in self._db.sessions():
             arguments = self._home.initialize_arguments(stored.source, stored.user)
             scope = scope_of(self._settings, arguments)
-            place = places.find_place(stored, self._db.session, self._place_lookup(scope))
+            place = find_place(stored, self._db.session, self._place_lookup(scope))
             if place is None or not is_primary(arguments):
                 self.others += 1
             elif not family or place.family == family:
@@ -128,14 +197,14 @@ class Survey:
     def _family(self, session_id: str) -> str:
         """Return the family of the selected session; "" if all sessions are selected."""
         stored = self._db.session(session_id)
-        place = stored and places.find_place(stored, self._db.session, self._known.session)
+        place = stored and find_place(stored, self._db.session, self._known.session)
         return place.family if place else session_id
 
     def _place_lookup(self, scope: Scope) -> Callable[[str], SessionRef | None]:
         return lambda one: self._host(scope, one) or self._known.session(one)
 
     def _compare_session(
-        self, stored: StoredSession, place: places.LineagePlace, scope: Scope, selection: TurnRange
+        self, stored: StoredSession, place: LineagePlace, scope: Scope, selection: TurnRange
     ) -> SessionGap:
         missing: array[int] = array("q")
         doubtful: dict[int, str] = {}
@@ -173,7 +242,7 @@ class Survey:
             and not self._forgotten.hides(scope, stored.id, stored.ended_at),
         )
 
-    def _originals(self, stored: StoredSession, place: places.LineagePlace) -> Iterator[StoredTurn]:
+    def _originals(self, stored: StoredSession, place: LineagePlace) -> Iterator[StoredTurn]:
         def first_seen(turn: StoredTurn) -> bool:
             return self._known.first_seen(place.family, turn.user, turn.assistant)
 
@@ -230,10 +299,9 @@ class Survey:
         return found
 
     def _continuations(self, stored: StoredSession) -> Iterator[StoredSession]:
-        """Yield a session and those that compressions made of it."""
         yield stored
         for child in self._db.children(stored.id):
-            if places.origin_of(child, stored) == "compression":
+            if origin_of(child, stored) == "compression":
                 yield from self._continuations(child)
 
     def _find_undone(self, stored: StoredSession, selection: TurnRange) -> tuple[list[str], int]:
@@ -249,7 +317,7 @@ class Survey:
         return self._known.undone(stored.id, turns), max((at for *_, at in turns), default=0)
 
     def _lacks_end(self, stored: StoredSession, selection: TurnRange) -> bool:
-        over = stored.ended_at and stored.end_reason not in places.ENDS_NOTHING
+        over = stored.ended_at and stored.end_reason not in ENDS_NOTHING
         when = selection.since <= stored.ended_at <= selection.until
         return bool(over and when and not self._known.ended(stored.id))
 

@@ -22,7 +22,6 @@ class RowMark(msgspec.Struct, frozen=True):
         names: the names that all rows of its message have in common; none for a mere summary, which
             keeps the time of the message that it was merged with.
         absorbed: the names of other messages whose words this row contains, too.
-        by_host: whether Hermes wrote or removed the row on its own account.
     """
 
     id: int
@@ -30,19 +29,18 @@ class RowMark(msgspec.Struct, frozen=True):
     active: bool
     stands: bool
     absorbed: tuple[Hashable, ...] = ()
-    by_host: bool = False
+    by_host: bool = False  # whether Hermes wrote or removed the row on its own account
 
 
 class Carried(msgspec.Struct, frozen=True):
     """What became of the messages of a session.
 
     Attributes:
-        first: the ids of each message's first row, ascending.
         taken_back: those of `first` whose messages the person took back, each with the id of the
             message's newest row, which does not change any more.
     """
 
-    first: "array[int]"
+    first: "array[int]"  # the ids of each message's first row, ascending
     taken_back: dict[int, int]
 
 

@@ -82,8 +82,7 @@ select case when model = 'unknown' then '' else model end, task, sum(api_call_co
 from session_model_usage where session_id = ? group by 1, 2 order by 1, 2
 """
 
-_JSON = "\x00json:"
-"""The prefix of a content that is a list of parts."""
+_JSON = "\x00json:"  # the prefix of a content that is a list of parts
 
 
 class StateDbError(MemoryBusError):
@@ -91,26 +90,20 @@ class StateDbError(MemoryBusError):
 
 
 class StoredSession(msgspec.Struct, frozen=True):
-    """One row of ``sessions``; times are milliseconds since the Unix epoch, 0 if unknown.
-
-    Attributes:
-        parent: the id of the session that it came from; "" for none.
-        branched: whether a ``/branch`` created it.
-        details: the other values that Hermes passes to `initialize` for it.
-    """
+    """One row of ``sessions``; times are milliseconds since the Unix epoch, 0 if unknown."""
 
     id: str
     source: str
     user: str
     model: str
-    parent: str
+    parent: str  # the id of the session that it came from; "" for none
     started_at: int
     ended_at: int
     end_reason: str
     title: str
-    branched: bool
+    branched: bool  # whether a `/branch` created it
     delegated: bool
-    details: dict[str, str]
+    details: dict[str, str]  # the other values that Hermes passes to `initialize` for it
 
 
 class StoredMessage(msgspec.Struct, frozen=True):
@@ -118,31 +111,24 @@ class StoredMessage(msgspec.Struct, frozen=True):
 
     Attributes:
         taken_back: whether the user took it back; `StateDb.standing` does not look for that.
-        observed: whether it was said to somebody else.
-        at: when it was written, milliseconds since the Unix epoch.
     """
 
     id: int
     role: str
     content: Any
-    at: int
+    at: int  # when it was written, milliseconds since the Unix epoch
     tool_calls: Any = None
     tool_call_id: str = ""
     tool_name: str = ""
     taken_back: bool = False
-    observed: bool = False
+    observed: bool = False  # whether it was said to somebody else
 
 
 class SessionUsage(msgspec.Struct, frozen=True):
-    """What Hermes has counted for a session so far.
+    """What Hermes has counted for a session so far."""
 
-    Attributes:
-        model: the model that was called last; "" if none was called.
-        tokens_in: prompt tokens, including cached ones.
-    """
-
-    model: str = ""
-    tokens_in: int = 0
+    model: str = ""  # the model that was called last; "" if none was called
+    tokens_in: int = 0  # prompt tokens, including cached ones
     tokens_out: int = 0
     tool_calls: int = 0
 
@@ -200,7 +186,6 @@ def _open(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def _connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
-    """Return a connection that has read from the file."""
     where = f"file:{quote(str(path.absolute()))}?mode={mode}"
     db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=timeout)
     db.text_factory = _text
@@ -235,11 +220,9 @@ class StateDb:
             raise
 
     def __enter__(self) -> Self:
-        """Return the opened file."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
         self._db.close()
 
     def _damage_error(self, error: sqlite3.Error) -> StateDbError:

@@ -6,17 +6,17 @@ plugin. Turns that the user undid are read separately: those that are in the log
 retracted there, and the others must not be published.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from memorybus import clean_text
 from memorybus.events import Message
+from memorybus.text.bounding import LONGEST_TEXT, SHORTEST_TEXT, fit_messages, plain_fields, shorten
 
 from memorybus_hermes.transcripts import scaffolding
-from memorybus_hermes.transcripts.scaffolding import user_text
+from memorybus_hermes.transcripts.scaffolding import opens_turn, text_of, user_text
 from memorybus_hermes.transcripts.state_db import StoredMessage
-from memorybus_hermes.transcripts.turns import bounded_messages, clip_text, plain_message
 
 _NO_ANSWER = frozenset(
     (
@@ -48,21 +48,16 @@ class StoredTurn(msgspec.Struct, frozen=True):
     """A turn that ``state.db`` contains.
 
     Attributes:
-        row: the id of the user's message.
-        user: what the person said, cleaned, without skill scaffolding.
-        assistant: the answer in words, cleaned.
         messages: the turn's messages, shortened as a live plugin shortens them; none if they are
             too large. They are cleaned when they are published.
-        at: when the answer was stored, milliseconds since the Unix epoch.
-        trimmed: whether `messages` was left out because of its size.
     """
 
-    row: int
-    user: str
-    assistant: str
+    row: int  # the id of the user's message
+    user: str  # what the person said, cleaned, without skill scaffolding
+    assistant: str  # the answer in words, cleaned
     messages: tuple[Message, ...]
-    at: int
-    trimmed: bool = False
+    at: int  # when the answer was stored, milliseconds since the Unix epoch
+    trimmed: bool = False  # whether `messages` was left out because of its size
 
 
 class Compacted(msgspec.Struct, frozen=True):
@@ -191,7 +186,6 @@ def said_content(content: Any) -> str:
 
 
 def flatten_content(content: Any) -> str:
-    """Return a content as the text that Hermes passes to memory providers."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     words = [part if isinstance(part, str) else _words(part) for part in content]
@@ -217,3 +211,62 @@ def _message(row: StoredMessage) -> Message:
         "tool_name": row.tool_name,
     }
     return {"role": row.role, "content": row.content} | {k: v for k, v in extra.items() if v}
+
+
+PUBLISHED_KEYS = ("role", "content", "name", "tool_calls", "tool_call_id", "tool_name")
+"""The keys of a message that are published; the others are Hermes's own (reasoning, marks)."""
+
+
+_MAX_BYTES_PER_CHAR = 4  # the most bytes that a character takes
+
+
+class TranscriptTurn(msgspec.Struct, frozen=True):
+    """A turn's place in a transcript."""
+
+    ordinal: int | None  # how many turns come before it; None if the transcript does not contain it
+    messages: Sequence[Mapping[str, Any]] = ()
+
+
+def find_turn(transcript: Sequence[Mapping[str, Any]] | None, user: str) -> TranscriptTurn:
+    """Return the last turn that a user's words opened, or the very last turn if none matches.
+
+    Args:
+        transcript: Hermes's messages; a later turn may have begun in them already.
+        user: what the person said, as Hermes passes it to `sync_turn`.
+    """
+    messages = [m for m in transcript or () if isinstance(m, Mapping)]
+    starts = [i for i, message in enumerate(messages) if opens_turn(message)]
+    if not starts:
+        return TranscriptTurn(None)
+    matching = [n for n, i in enumerate(starts) if _has_words(messages[i], user)]
+    ordinal = matching[-1] if matching else len(starts) - 1
+    end = starts[ordinal + 1] if ordinal + 1 < len(starts) else len(messages)
+    return TranscriptTurn(ordinal, messages[starts[ordinal] : end])
+
+
+def _has_words(message: Mapping[str, Any], user: str) -> bool:
+    text = text_of(message.get("content"))
+    return user == text or user_text(text).strip() == user.strip()
+
+
+def bounded_messages(
+    messages: Sequence[Mapping[str, Any]], room: int
+) -> tuple[dict[str, Any], ...]:
+    """Return messages as they are published, in at most `room` bytes; see `fit_messages`."""
+    return fit_messages(list(map(_published, messages)), room, LONGEST_TEXT)
+
+
+def plain_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with only `PUBLISHED_KEYS`, and without long texts."""
+    return plain_fields(_published(message), LONGEST_TEXT)
+
+
+def _published(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: message[key] for key in PUBLISHED_KEYS if message.get(key)}
+
+
+def clip_text(text: str, room: int) -> str:
+    """Return a text in at most about `room` bytes; a mark replaces the middle of a longer one."""
+    if len(text) * _MAX_BYTES_PER_CHAR <= room or len(text.encode("utf-8", "replace")) <= room:
+        return text
+    return shorten(text, max(SHORTEST_TEXT, room // _MAX_BYTES_PER_CHAR))

@@ -18,9 +18,8 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live, live_name
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, FakeClock, no_crash
-from memorybus_console.operations.rebuild import drop as generation_drop
-from memorybus_console.operations.rebuild.drop import plan_drop
-from memorybus_console.operations.rebuild.rebuild import Rebuilder
+from memorybus_console.operations.rebuild import rebuild
+from memorybus_console.operations.rebuild.rebuild import Rebuilder, plan_drop
 from memorybus_console.operations.stores import Stores
 
 from helpers.processes.commands import run_command
@@ -174,7 +173,7 @@ def _make(stores: Stores, name: str) -> None:
 def drop(settings: Settings) -> None:
     """Drop what does not serve, as `memorybus rebuild --drop` does."""
     with working(settings, "drop") as work:
-        generation_drop.drop_generations(work, plan_drop(work.stores, NAME), "ann", FakeClock())
+        rebuild.drop_generations(work, plan_drop(work.stores, NAME), "ann", FakeClock())
 
 
 def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:

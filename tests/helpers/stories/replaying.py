@@ -7,7 +7,6 @@ import msgspec
 from memorybus.config.settings import Settings
 from memorybus.processes.reports import InstanceDescription
 from memorybus.query.query import EVERYTHING, Query
-from memorybus_console.operations.copies import filling
 from memorybus_console.operations.copies import replay as replaying
 from memorybus_console.operations.stores import Stores
 from memorybus_workers.provider_commands.offers import describe
@@ -65,7 +64,7 @@ def replay(
 def finished(settings: Settings, plan: replaying.ReplayPlan) -> Filled:
     """Wait until a copy has all, whoever fills it."""
     with Stores(settings) as stores:
-        *_, last = filling.follow_progress(stores, plan.instance, None)
+        *_, last = replaying.follow_progress(stores, plan.instance, None)
     return Filled(last.done - last.parked, last.parked)
 
 

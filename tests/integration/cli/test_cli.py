@@ -16,8 +16,8 @@ from helpers.redis.log import Log
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
-from memorybus_console.operations.doctor import canary
-from memorybus_console.operations.local_server import is_listening
+from memorybus_console.operations.doctor import instances
+from memorybus_console.operations.service import is_listening
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -585,7 +585,7 @@ def test_a_foreign_key_is_named(run, make_redis):
 
 def test_data_loss_is_shown_and_fails_the_check_up(run, make_redis, monkeypatch):
     """A stream that somebody trimmed is named by status and doctor, with what to do (G7)."""
-    monkeypatch.setattr(canary, "PASSED_WITHIN", 0.5)  # no worker runs here
+    monkeypatch.setattr(instances, "PASSED_WITHIN", 0.5)  # no worker runs here
     server = make_redis(appendonly="yes")
     log = Log(Settings(url=server.url))
     log.append(10)

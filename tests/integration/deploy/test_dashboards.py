@@ -21,7 +21,7 @@ from memorybus.health.metrics_server import Address, serve_metrics
 from memorybus.health.monitor import read_status
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.connect import connect_jobs
-from memorybus_console.operations.doctor import canary
+from memorybus_console.operations.doctor import instances
 from memorybus_console.operations.providers.lifecycle import pause_instance
 from memorybus_console.operations.stores import Stores
 from memorybus_workers.processes.service import Liveness
@@ -57,7 +57,7 @@ def busy(settings: Settings, log: redis.Redis) -> Iterator[Address]:
         say(bus, "s", "one", "!permanent", "behind")
         assert bus.flush(timeout=25)
         wait_applied(log, settings)
-        assert not canary.send_and_await(settings, SYSTEM, "w1").waits
+        assert not instances.send_and_await(settings, SYSTEM, "w1").waits
         bus.session("s").prefetch("what was one?")
         with Stores(settings) as stores:
             pause_instance(stores, NAME, "so that something waits", "test")

@@ -14,7 +14,7 @@ from helpers.stories.scenario import TESTS, thread_worker
 from memorybus import private
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
-from memorybus_console.operations.doctor.host import check_privacy
+from memorybus_console.operations.doctor.doctor import check_privacy
 
 pytestmark = pytest.mark.timeout(150)
 

@@ -8,7 +8,7 @@ from helpers.web.pages import looked_at
 from memorybus.events import Recalled, TurnCompleted
 from memorybus.history.history import History
 from memorybus.log.stream import START, EventLog
-from memorybus_console.operations.events.shown import PromptShown, PromptWithout
+from memorybus_console.operations.events.story import PromptShown, PromptWithout
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -2,7 +2,7 @@
 
 import pytest
 from memorybus.errors import ConfigError
-from memorybus_console.cli.key_values import parse_key_values
+from memorybus_console.cli.options import parse_key_values
 
 
 @pytest.mark.parametrize(

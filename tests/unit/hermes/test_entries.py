@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_hermes.entries import (
+from memorybus_hermes.scopes import (
     FileWrite,
     apply_write,
     find_changes,

@@ -1,6 +1,6 @@
 """How far one lags behind another."""
 
-from memorybus_console.operations.catching_up import count_behind
+from memorybus_console.operations.moments import count_behind
 
 
 def test_behind_counts_what_is_missing_only():

@@ -2,7 +2,7 @@
 
 import socket
 
-from memorybus_console.operations.local_server import is_listening
+from memorybus_console.operations.service import is_listening
 
 
 def test_a_socket_without_a_listener_is_known(tmp_path):

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from memorybus_console.views.grid import Grid
+from memorybus_console.views.render import Grid
 from rich.console import Console
 from rich.text import Text
 

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_console.views.safe import json_text, one_line, visible
+from memorybus_console.views.render import json_text, one_line, visible
 
 any_text = st.text(st.characters(codec=None), max_size=60)
 

@@ -11,8 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 from memorybus.errors import InvalidEvent
 
-from memorybus_console.cli.acting import WAIT_SECONDS, ReasonOption, YesOption, act
-from memorybus_console.cli.answers import shown
+from memorybus_console.cli.answers import WAIT_SECONDS, ReasonOption, YesOption, act, shown
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common, positive
 from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.presenter import parts_of
@@ -31,7 +30,6 @@ _NEXT_STEPS = "reason: memorybus dlq show EVENT; edit and discard show their pla
 
 
 def check_text(_: Any, text: str | None) -> None:
-    """Validate that a text, if one is given, is not blank."""
     if text is not None and not text.strip():
         raise ValueError("It must not be empty.")
 
@@ -69,7 +67,6 @@ NO_LETTER_OPTIONS = LetterOptions()
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     dlq = App(name="dlq", help="Dead letters: what a provider refused for good.", group=OPERATE)
     dlq.command(run_dlq_ls, name="ls")
     dlq.command(run_dlq_show, name="show")

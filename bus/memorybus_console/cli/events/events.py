@@ -24,7 +24,7 @@ from memorybus_console.cli.options import (
 from memorybus_console.result import Presentation, Prints, Remark, unread_notes
 
 if TYPE_CHECKING:
-    from memorybus_console.operations.events.shown import PromptShown, PromptWithout
+    from memorybus_console.operations.events.story import PromptShown, PromptWithout
     from memorybus_console.views.events import EventsFound, EventWhole, PlacedEvent
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
@@ -84,7 +84,6 @@ AllEventsOption = Annotated[
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     events = App(name="events", help="The log: what was published, in order.", group=INSPECT)
     events.command(run_events_ls, name="ls")
     events.command(run_events_tail, name="tail")
@@ -205,7 +204,7 @@ def run_events_get(
 
 def _show_block(event: str, common: Common) -> int:
     """Print the block of a turn's prompt as it was, and notes about its memories."""
-    from memorybus_console.operations.events.shown import shown_to
+    from memorybus_console.operations.events.story import shown_to
     from memorybus_console.operations.journal import event_by_id, open_history
     from memorybus_console.views.events import describe_shown
 
@@ -248,7 +247,7 @@ def run_whatif(
 
     - `memorybus whatif 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --except 0198f2c40d2a7b1c8e9f0a1b2c3d4e5f`
     """
-    from memorybus_console.operations.events.shown import without_events
+    from memorybus_console.operations.events.story import without_events
     from memorybus_console.operations.journal import event_by_id, open_history
 
     history, output = open_history(common.settings()), common.output()

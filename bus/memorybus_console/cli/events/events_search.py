@@ -11,15 +11,18 @@ from memorybus.text.display import iso
 
 from memorybus_console.cli.options import Common
 from memorybus_console.operations import journal
-from memorybus_console.operations.events.search import EventSearch, SearchRequest, format_mark
-from memorybus_console.operations.events.words import SearchWords
+from memorybus_console.operations.events.search import (
+    EventSearch,
+    SearchRequest,
+    SearchWords,
+    format_mark,
+)
 from memorybus_console.result import Presentation, Remark, unread_notes
 from memorybus_console.views.events import EventsFound, found_lines, placed
 from memorybus_console.views.output import Output
 
 INTERRUPTED = 130
-SILENT_EVENTS = 5_000
-"""How many events a search reads before it shows its progress."""
+SILENT_EVENTS = 5_000  # how many events a search reads before it shows its progress
 
 
 def search_page(
@@ -75,5 +78,4 @@ class SearchBar:
         return False
 
     def end(self) -> None:
-        """Remove the bar."""
         self._bar.stop()

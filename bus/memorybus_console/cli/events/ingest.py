@@ -8,9 +8,15 @@ from cyclopts import App, Parameter
 from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, FlagOption
-from memorybus_console.cli.progress import note_on_interrupt, show_stage
-from memorybus_console.cli.scope_options import AgentOption, UserOption
+from memorybus_console.cli.failures import note_on_interrupt, show_stage
+from memorybus_console.cli.options import (
+    DEFAULT,
+    MEMORIES,
+    AgentOption,
+    Common,
+    FlagOption,
+    UserOption,
+)
 
 if TYPE_CHECKING:
     from memorybus_console.operations.ingest.report import IngestReport
@@ -28,7 +34,6 @@ _INTERRUPTED = "interrupted: what was published stays; the same command publishe
 
 
 def register(app: App) -> None:
-    """Add the command."""
     app.command(run_ingest, name="ingest", group=MEMORIES)
 
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     sessions = App(
         name="sessions", help="Sessions and how they came from each other.", group=INSPECT
     )

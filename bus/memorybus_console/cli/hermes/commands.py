@@ -99,7 +99,6 @@ class HermesUninstalled(msgspec.Struct, frozen=True):
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     hermes = App(name="hermes", help="The bus as memory of Hermes Agent.", group=OPERATE)
     hermes.command(run_install, name="install")
     hermes.command(run_setup, name="setup")
@@ -129,8 +128,7 @@ def run_install(
     - `memorybus hermes install`
     - `memorybus hermes install --home ~/.hermes/profiles/coder --activate`
     """
-    from memorybus_hermes.config import active_provider
-    from memorybus_hermes.home import environment, find_home, user_home
+    from memorybus_hermes.home import active_provider, environment, find_home, user_home
     from memorybus_hermes.install import install, previous
 
     where = find_home(home)
@@ -244,7 +242,7 @@ def run_uninstall(
 
 
 def _describe_end(config: Path, *, deactivated: bool) -> str:
-    from memorybus_hermes.config import active_provider
+    from memorybus_hermes.home import active_provider
 
     if deactivated:
         return "memory.provider: off; a Hermes that runs now records until it is restarted"
@@ -304,8 +302,7 @@ def run_reconcile(
     from memorybus_hermes.home import find_home
     from memorybus_hermes.reconcile import ReconcileRequest, Reconciliation
 
-    from memorybus_console.views.hermes_progress import ReconcileBars
-    from memorybus_console.views.reconciliation import report_parts
+    from memorybus_console.views.reconciliation import ReconcileBars, report_parts
 
     where = find_home(home)
     request = ReconcileRequest(

@@ -82,7 +82,7 @@ def _choose_providers(
     common: Common, output: Output, dialogue: Dialogue | None, words: tuple[str, ...]
 ) -> Generator[Text, None, list[SetUp]]:
     """Set up the providers that are new, and write all that were chosen into the settings."""
-    from memorybus_console.operations.providers import config_file, setup
+    from memorybus_console.operations.providers import setup
 
     settings = common.settings()
     chosen = list(words) or _ask_providers(settings, output, dialogue)
@@ -94,8 +94,8 @@ def _choose_providers(
     ]
     done = (yield from Setup(common, output, dialogue).run(new, (), ())) if new else []
     written = common.settings().providers
-    edit = config_file.edit_to_choose([target.name for target in targets if target.name in written])
-    config_file.write_edit(edit)
+    edit = setup.edit_to_choose([target.name for target in targets if target.name in written])
+    setup.write_edit(edit)
     yield line(f"providers: {', '.join(common.settings().providers)} ({edit.path})")
     return done
 
@@ -159,14 +159,14 @@ def _prove(settings: "Settings") -> Check:
     """Let a memory go through log and workers; return the check, with the line that is recalled."""
     from memorybus.ids import new_mark
 
-    from memorybus_console.operations.doctor import canary
+    from memorybus_console.operations.doctor import instances
 
     with _workers(settings):
         try:
-            result = canary.send_and_recall(settings, SYSTEM, new_mark())
+            result = instances.send_and_recall(settings, SYSTEM, new_mark())
         except LogError as error:
             return Check(name="canary", ok=False, found=str(error), fix="memorybus doctor")
-        return canary.check_recall(result)
+        return instances.check_recall(result)
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from memorybus_console.cli.options import Common
 from memorybus_console.cli.providers.dialogue import Dialogue
 from memorybus_console.cli.providers.provider_setup import SetUp, Setup
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import line
-from memorybus_console.views.safe import one_line
+from memorybus_console.views.render import line, one_line
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
@@ -151,7 +150,6 @@ def native_kind(provider: PreviousProvider) -> str:
 
 
 def takeover_kinds(provider: PreviousProvider) -> list[str]:
-    """Return the kinds that can take a provider over (pure)."""
     return list(filter(None, (f"{HOSTED}{provider.plugin}", native_kind(provider))))
 
 

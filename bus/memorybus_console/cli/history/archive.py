@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from memorybus.text.display import format_duration
 
-from memorybus_console.cli.acting import ReasonOption, YesOption, act
-from memorybus_console.cli.answers import shown
+from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
+from memorybus_console.cli.failures import show_stage
 from memorybus_console.cli.options import DEFAULT, OPERATE, Common
-from memorybus_console.cli.progress import show_stage
 from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.render import line
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     archive = App(name="archive", help="The sealed past of the log, outside Redis.", group=OPERATE)
     archive.command(run_archive_run, name="run")
     archive.command(run_archive_ls, name="ls")
@@ -50,7 +48,6 @@ class SealedOptions:
     ] = None
 
     def query(self) -> "Query":
-        """Return the options as a query."""
         from memorybus.query.query import Query
 
         return Query(
@@ -164,7 +161,7 @@ def run_archive_import(
     - `memorybus archive import /backup/memories`
     - `memorybus archive import ann --user ann --yes`
     """
-    from memorybus_console.actions.archive import ImportArchive
+    from memorybus_console.actions.memories import ImportArchive
 
     action = ImportArchive(directory=directory.absolute(), query=options.query(), reason=reason)
     return act(action, common, yes=yes)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import App, Parameter
 from memorybus.errors import ConfigError
 
-from memorybus_console.cli.acting import ReasonOption, YesOption, act
-from memorybus_console.cli.answers import shown
-from memorybus_console.cli.key_values import parse_key_values
+from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
+from memorybus_console.cli.failures import checked_stores
 from memorybus_console.cli.options import (
     DEFAULT,
     OPERATE,
@@ -16,9 +15,9 @@ from memorybus_console.cli.options import (
     FlagOption,
     InstanceOption,
     RepeatedOption,
+    parse_key_values,
     to_absolute_time,
 )
-from memorybus_console.cli.progress import checked_stores
 from memorybus_console.result import IfEmpty
 
 if TYPE_CHECKING:
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
         PlannedRollback,
     )
     from memorybus_console.operations.copies.generations import Generation
-    from memorybus_console.operations.rebuild.drop import Drop
     from memorybus_console.operations.rebuild.plan import RebuildPlan
-    from memorybus_console.operations.rebuild.rebuild import RebuildResult
+    from memorybus_console.operations.rebuild.rebuild import Drop, RebuildResult
 
     _RebuildAction: TypeAlias = Action[RebuildPlan | PlannedRollback | Drop, RebuildResult | Drop]
 
@@ -44,7 +42,6 @@ _RESUMED = (
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     rebuild = App(
         name="rebuild",
         help="Build a provider's state again from history, beside the live one, then swap.",

@@ -8,33 +8,30 @@ from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 
-from memorybus_console.cli.acting import ReasonOption, YesOption, act
-from memorybus_console.cli.answers import shown
-from memorybus_console.cli.key_values import parse_key_values
+from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
+from memorybus_console.cli.failures import LineSchedule, checked_stores
 from memorybus_console.cli.options import (
     DEFAULT,
     OPERATE,
     Common,
     RepeatedOption,
     not_negative,
+    parse_key_values,
     to_absolute_time,
 )
-from memorybus_console.cli.progress import LineSchedule, checked_stores
 from memorybus_console.result import IfEmpty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from memorybus_console.actions.replay import Replay
+    from memorybus_console.actions.history import Replay
     from memorybus_console.operations.copies.copies import Copy, CopyDropped
-    from memorybus_console.operations.copies.filling import CopyProgress
-    from memorybus_console.operations.copies.replay import CopyFilled, ReplayPlan
+    from memorybus_console.operations.copies.replay import CopyFilled, CopyProgress, ReplayPlan
 
 _NO_COPIES = "no copies; memorybus replay --provider NAME --into NEW would make one"
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     replay = App(name="replay", group=OPERATE)
     replay.default(run_replay)
     replay.command(run_replay_ls, name="ls")
@@ -109,7 +106,7 @@ class ReplayOptions:
         """
         from memorybus.query.query import Query
 
-        from memorybus_console.actions.replay import Replay
+        from memorybus_console.actions.history import Replay
 
         return Replay(
             provider=self.provider or "",
@@ -155,7 +152,7 @@ def run_replay(
     - `memorybus replay --provider holographic --into may --until 2026-06-01 --yes`
     - `memorybus replay --cancel holographic-2 --yes`
     """
-    from memorybus_console.actions.replay import DropCopy
+    from memorybus_console.actions.history import DropCopy
     from memorybus_console.operations.copies.replay import CopyFilled
 
     options.check(cancel)

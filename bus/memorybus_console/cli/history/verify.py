@@ -10,17 +10,19 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import shown
+from memorybus_console.cli.failures import checked_stores, show_bar
 from memorybus_console.cli.options import (
     DEFAULT,
+    NO_SCOPE_OPTIONS,
     OPERATE,
     Common,
     InstanceOption,
+    ScopeOptions,
     operator,
     positive,
+    scope_of,
     to_absolute_time,
 )
-from memorybus_console.cli.progress import checked_stores, show_bar
-from memorybus_console.cli.scope_options import NO_SCOPE_OPTIONS, ScopeOptions, scope_of
 from memorybus_console.result import Presentation
 from memorybus_console.views.render import grid, line
 
@@ -29,14 +31,13 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from memorybus_console.operations.rebuild.diff import RecallDifference
+    from memorybus_console.operations.rebuild.comparison import RecallDifference
     from memorybus_console.operations.rebuild.verify import VerifyResult
 
 _INTERRUPTED = "interrupted: the live state is unchanged; the copy for the comparison is dropped"
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     app.command(run_verify, name="verify", group=OPERATE)
     app.command(run_diff, name="diff", group=OPERATE)
 
@@ -107,7 +108,7 @@ def run_diff(
     from memorybus.recall.model import RecallRequest
 
     from memorybus_console.operations.copies.generations import provider_of
-    from memorybus_console.operations.rebuild.diff import compare_recalls
+    from memorybus_console.operations.rebuild.comparison import compare_recalls
 
     settings = common.settings()
     questions = _questions(query, queries)

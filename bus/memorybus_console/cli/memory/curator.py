@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus_console.cli.acting import act
-from memorybus_console.cli.answers import shown
+from memorybus_console.cli.answers import act, shown
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
 
 if TYPE_CHECKING:

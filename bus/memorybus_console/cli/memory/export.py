@@ -9,15 +9,14 @@ from memorybus.errors import ConfigError
 from memorybus.text.times import parse_timestamp
 
 from memorybus_console.cli.answers import shown
+from memorybus_console.cli.failures import note_on_interrupt
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, check_time, to_absolute_time
-from memorybus_console.cli.progress import note_on_interrupt
 from memorybus_console.result import Presentation, Remark, unread_notes
 
 if TYPE_CHECKING:
     from memorybus_console.operations.export import ExportResult
 
-_MAX_SHOWN = 20
-"""How many of the events that were left out are shown."""
+_MAX_SHOWN = 20  # how many of the events that were left out are shown
 
 _INTERRUPTED = "interrupted: nothing was written"
 
@@ -58,7 +57,6 @@ ExportProviderOption = Annotated[
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     app.command(run_export, name="export", group=MEMORIES)
 
 

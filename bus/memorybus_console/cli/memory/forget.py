@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus_console.cli.acting import WAIT_SECONDS, ReasonOption, YesOption, act
-from memorybus_console.cli.answers import shown
+from memorybus_console.cli.answers import WAIT_SECONDS, ReasonOption, YesOption, act, shown
 from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
 
 if TYPE_CHECKING:
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     app.command(run_forget, name="forget", group=MEMORIES)
 
 

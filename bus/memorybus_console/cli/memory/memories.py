@@ -4,11 +4,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus_console.cli.acting import ReasonOption, YesOption, act
-from memorybus_console.cli.answers import shown
+from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
 from memorybus_console.cli.events.events import check_event_id
-from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, not_negative, positive
-from memorybus_console.cli.scope_options import NO_SCOPE_OPTIONS, ScopeOptions, scope_of
+from memorybus_console.cli.options import (
+    DEFAULT,
+    MEMORIES,
+    NO_SCOPE_OPTIONS,
+    Common,
+    ScopeOptions,
+    not_negative,
+    positive,
+    scope_of,
+)
 
 if TYPE_CHECKING:
     from memorybus_console.actions.memories import PlannedAmendment
@@ -38,7 +45,6 @@ LimitOption = Annotated[int, Parameter(help="At most this many.", validator=posi
 
 
 def register(app: App) -> None:
-    """Add this group's commands."""
     memories = App(
         name="memories", help="List and correct what is remembered about a person.", group=MEMORIES
     )

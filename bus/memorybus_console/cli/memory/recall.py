@@ -18,20 +18,18 @@ from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT,
     MEMORIES,
+    NO_SCOPE_OPTIONS,
+    WIDER_OPTIONS,
     Common,
+    ScopeFilter,
+    ScopeOptions,
     check_names,
     check_time,
     positive,
-    split_names,
-    to_absolute_time,
-)
-from memorybus_console.cli.scope_options import (
-    NO_SCOPE_OPTIONS,
-    WIDER_OPTIONS,
-    ScopeFilter,
-    ScopeOptions,
     scope_of,
     scope_of_session,
+    split_names,
+    to_absolute_time,
 )
 from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.output import Output
@@ -106,7 +104,6 @@ AnswerTimeoutOption = Annotated[
 
 
 def register(app: App) -> None:
-    """Add the command."""
     app.command(run_recall, name="recall", group=MEMORIES)
 
 

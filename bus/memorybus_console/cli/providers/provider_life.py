@@ -1,18 +1,25 @@
 """``memorybus provider pause|resume|retry-now|move|remove``: change which instances run, where."""
 
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+import msgspec
+from cyclopts import App, Parameter
+from memorybus.processes.reports import TrialStep, TrialTerms
+from rich.table import Table
+from rich.text import Text
 
-from memorybus_console.cli.acting import ReasonOption, YesOption, act
-from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, Common, InstanceOption
+from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
+from memorybus_console.cli.options import DEFAULT, OPERATE, Common, InstanceOption, not_negative
+from memorybus_console.cli.providers.dialogue import step_line
+from memorybus_console.cli.providers.provider_setup import run_setup
+from memorybus_console.result import Presentation, Stepwise
+from memorybus_console.views.render import grid, one_line
 
 if TYPE_CHECKING:
-    from memorybus_console.operations.providers.lifecycle import PauseResult
-    from memorybus_console.operations.providers.move import Move
-    from memorybus_console.operations.providers.removal import Removal
-    from memorybus_console.operations.providers.retry_now import RetryNow
+    from memorybus_console.operations.providers.inventory import ListedProvider
+    from memorybus_console.operations.providers.lifecycle import PauseResult, RetryNow
+    from memorybus_console.operations.providers.removal import Move, Removal
 
 
 @shown
@@ -129,3 +136,119 @@ def run_remove(
     action = RemoveProvider(name=name, delete_state=delete_state, reason=reason)
     again = f"interrupted: the same command removes what is left of {name}"
     return act(action, common, yes=yes, interrupted=again)
+
+
+def register(app: App) -> None:
+    provider = App(name="provider", help="Provider instances and their homes.", group=OPERATE)
+    provider.command(run_provider_ls, name="ls")
+    provider.command(run_move, name="move")
+    provider.command(run_setup, name="setup")
+    provider.command(run_test, name="test")
+    provider.command(run_pause, name="pause")
+    provider.command(run_resume, name="resume")
+    provider.command(run_retry_now, name="retry-now")
+    provider.command(run_remove, name="remove")
+    app.command(provider)
+
+
+@shown
+def run_provider_ls(*, common: Common = DEFAULT) -> "Presentation[list[ListedProvider]]":
+    """List the provider instances: kind, delivery class, home, lanes, backlog.
+
+    For example:
+
+    - `memorybus provider ls`
+    - `memorybus provider ls --json | jq '.[] | select(.here == false)'`
+    """
+    from memorybus_console.operations.providers.inventory import list_instances
+
+    instances = list_instances(common.settings())
+    return Presentation(instances, [_table(instances)])
+
+
+def _table(providers: "list[ListedProvider]") -> Table:
+    table = grid(
+        "provider", "kind", "delivery", "home", "lanes", "backlog", "note", texts=("note",)
+    )
+    for provider in providers:
+        cells = (
+            *(provider.name, provider.kind, provider.delivery or "never served", _home(provider)),
+            *(
+                f"{provider.lanes_owned}/{provider.lanes}",
+                str(provider.backlog),
+                _note_text(provider),
+            ),
+        )
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
+    return table
+
+
+def _note_text(provider: "ListedProvider") -> str:
+    """Return what serves in the instance's place, whether it is paused, and its own note."""
+    paused = f"paused: {provider.paused}" if provider.paused else ""
+    live = f"{provider.live} serves in its place" if provider.live else ""
+    return "; ".join(part for part in (live, paused, provider.note) if part)
+
+
+def _home(provider: "ListedProvider") -> str:
+    from memorybus_console.operations.providers.inventory import describe_home
+
+    if provider.home is None:
+        return "anywhere" if provider.placement == "shared" else "none yet"
+    return "here" if provider.here else describe_home(provider.home)
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """The result of trying an instance."""
+
+    provider: str
+    ok: bool
+    steps: list[TrialStep]
+
+
+@shown
+def run_test(
+    name: InstanceOption,
+    /,
+    *,
+    wait: Annotated[
+        float,
+        Parameter(
+            help="Seconds in which recalls must find what was written.",
+            validator=not_negative,
+        ),
+    ] = 10.0,
+    agent: Annotated[
+        str, Parameter(help="The invented agent for whom it writes, and whom it erases again.")
+    ] = "provider-test",
+    user: Annotated[
+        str,
+        Parameter(
+            help="The person, for a provider that serves one person; then a turn stays there."
+        ),
+    ] = "provider-test",
+    common: Common = DEFAULT,
+) -> "Stepwise[Tried]":
+    """Open an instance as a worker does, write to it, recall what was written, and erase it.
+
+    It writes for an agent and a person that do not exist, and no event passes through the log. Exit
+    code 1 if a step fails; the step shows the exact error and what to do.
+
+    For example:
+
+    - `memorybus provider test holographic`
+    - `memorybus provider test honcho --wait 60 --json`
+    """
+    from memorybus_console.operations.providers.setup import try_provider
+
+    steps = try_provider(common.settings(), name, TrialTerms(wait, agent, user))
+    return Stepwise(_try(name, steps))
+
+
+def _try(name: str, steps: Iterable[TrialStep]) -> Generator[Text, None, Presentation[Tried]]:
+    done = []
+    for step in steps:
+        done.append(step)
+        yield step_line(step)
+    ok = all(step.ok for step in done)
+    return Presentation(Tried(name, ok, done), (), code=int(not ok))

@@ -13,13 +13,16 @@ from rich.text import Text
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import DEFAULT, Common, not_negative, to_absolute_time
-from memorybus_console.cli.providers import setup_answers
-from memorybus_console.cli.providers.dialogue import Dialogue, parse_choice
-from memorybus_console.cli.providers.provider_trial import step_line
+from memorybus_console.cli.providers.dialogue import (
+    Dialogue,
+    answers_from_flags,
+    ask_options,
+    parse_choice,
+    step_line,
+)
 from memorybus_console.result import Presentation, Remark, Stepwise
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import add_row, grid, line
-from memorybus_console.views.safe import visible
+from memorybus_console.views.render import add_row, grid, line, visible
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
@@ -82,7 +85,6 @@ class SetUp(msgspec.Struct, frozen=True):
     written: bool
 
     def describe(self) -> str:
-        """Return in words what was written, and where."""
         if not self.written:
             return f"{self.name}: nothing to write, nothing written"
         secrets = (
@@ -136,7 +138,6 @@ def _set_up(
 
 
 def notes_of(done: Sequence[SetUp]) -> list[Remark]:
-    """Return what a person has to do after instances were set up."""
     return [_RESTART] if any(setup.written for setup in done) else []
 
 
@@ -191,9 +192,7 @@ class Setup:
         settings = self._common.settings()
         targets = setup.parse_targets(settings, words or self._choose(settings))
         offers = setup.find_offers(settings, targets)
-        flags = setup_answers.answers_from_flags(
-            targets, offers, changes, secrets, lines or sys.stdin
-        )
+        flags = answers_from_flags(targets, offers, changes, secrets, lines or sys.stdin)
         done = []
         for target in targets:
             offer, answers = offers[target.kind], flags[target.name]
@@ -221,7 +220,7 @@ class Setup:
         settings = self._common.settings()
         dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
         now = settings.provider.get(target.name, {})
-        return setup_answers.ask_options(dialogue, settings, offer.options or (), now, flags)
+        return ask_options(dialogue, settings, offer.options or (), now, flags)
 
     def _set_up(self, answers: "SetupAnswers") -> SetUp:
         from memorybus_console.cli.options import operator
@@ -245,7 +244,7 @@ class Setup:
 
     def _try_out(self, what: "SetupDraft") -> list[TrialStep]:
         from memorybus_console.operations.providers import setup
-        from memorybus_console.operations.providers.trial import try_provider
+        from memorybus_console.operations.providers.setup import try_provider
 
         with setup.trial_settings(what, self._common.overrides()) as then:
             setup.check_draft(then, what)
@@ -278,7 +277,6 @@ class Setup:
 
 
 def offers_table(offers: Sequence[KindOffer], settings: "Settings") -> Table:
-    """Return the kinds of providers that a person chooses from, numbered."""
     table = grid("", "kind", "delivery", "state", "what it is", texts=("what it is",))
     for number, offer in enumerate(offers, 1):
         if offer.missing:

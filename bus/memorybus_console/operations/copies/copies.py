@@ -10,12 +10,11 @@ from memorybus.registry.homes import Home, home_elsewhere
 from memorybus.registry.instances import Instance, live_name
 from memorybus.text.display import iso
 
-from memorybus_console.operations.copies.filling import LOOK_EVERY, LocalWorker
+from memorybus_console.operations.copies.replay import LOOK_EVERY, LocalWorker
 from memorybus_console.operations.stores import Stores
 from memorybus_console.result import TEXT, TIME, Column, Result
 
-_REMOVAL_WAIT_SECONDS = 20.0
-"""Seconds to wait until a dropped copy is removed."""
+_REMOVAL_WAIT_SECONDS = 20.0  # seconds to wait until a dropped copy is removed
 
 
 class Copy(Result, frozen=True):
@@ -52,7 +51,6 @@ class CopyDropped(Copy, frozen=True, kw_only=True):
     waits: str = ""
 
     def headline(self) -> str:
-        """Return what goes, or what its removal waits for."""
         if self.waits:
             return self.waits
         state = f" and what lies in {self.home}" if self.home else ""
@@ -60,12 +58,10 @@ class CopyDropped(Copy, frozen=True, kw_only=True):
         return f"{verb} {self.name}, a copy of {self.provider}, with its lanes{state}"
 
     def is_plan(self) -> bool:
-        """Return whether it is still to be done."""
         return not self.executed
 
 
 def list_copies(stores: Stores) -> list[Copy]:
-    """Return all copies, by name."""
     view = stores.instances.read_view()
     live = {
         name for instance in view.all.values() if (name := live_name(instance.provider, view.live))
@@ -106,7 +102,6 @@ def _describe_copy(
 
 
 def _state_of(instance: Instance, done: int, total: int | None, *, paused: bool, live: bool) -> str:
-    """Return a copy's state in a word (pure)."""
     words = (
         ("dropped", instance.dropped),
         ("paused", paused),

@@ -4,14 +4,27 @@ The findings are those of `memorybus check`: nothing is judged twice. The checks
 one that fails does not hide the others.
 """
 
+import platform
+import shlex
+import shutil
+import stat
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import msgspec
+from memorybus import private
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.embedded.binary import OLDEST_VERSION, format_version, parse_version
+from memorybus.embedded.binary import (
+    OLDEST_VERSION,
+    find_server_binary,
+    format_version,
+    parse_version,
+)
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.health.finding import Check, Code
 from memorybus.health.findings import (
@@ -25,26 +38,23 @@ from memorybus.health.monitor import read_status
 from memorybus.health.status import Status, describe_archive
 from memorybus.ids import NewId, new_id
 from memorybus.log.stream import EventLog
+from memorybus.outbox.files import inspect_spool
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server, faults_of
 from memorybus.text.display import count_text
 
-from memorybus_console.operations.doctor import canary, host
+from memorybus_console.operations.doctor import instances
 from memorybus_console.operations.doctor.instances import check_instances, run_guarded
 
 _REPAIR: Final = "repair what the error names, then run memorybus doctor again"
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """The findings that make one check.
-
-    Attributes:
-        describe: returns what to show if there are none; "" for nothing.
-    """
+    """The findings that make one check."""
 
     name: str
     codes: tuple[Code, ...]
-    describe: Callable[[Status], str]
+    describe: Callable[[Status], str]  # returns what to show if there are none; "" for nothing
 
 
 def _describe_served(status: Status) -> str:
@@ -91,14 +101,14 @@ def examine(
         make_id: makes the canary's word.
         deep: whether to write the canary's word into every provider, recall it, and remove it.
     """
-    yield host.check_python()
-    yield run_guarded("server binary", START_REMEDY, lambda: host.check_server_binary(settings))
-    spool = host.check_spool(settings)
+    yield check_python()
+    yield run_guarded("server binary", START_REMEDY, lambda: check_server_binary(settings))
+    spool = check_spool(settings)
     yield spool
     # If nothing can be written here, all later checks fail for this reason and need its remedy.
     start = spool.fix or START_REMEDY
-    yield run_guarded("other spools", start, lambda: host.check_other_spools(settings))
-    yield run_guarded("privacy", start, lambda: host.check_privacy(settings))
+    yield run_guarded("other spools", start, lambda: check_other_spools(settings))
+    yield run_guarded("privacy", start, lambda: check_privacy(settings))
     log = EventLog(connect_redis(settings), settings)
     try:
         server = log.server()
@@ -119,8 +129,8 @@ def examine(
 
 def _check_canary(settings: Settings, clock: Clock, word: str, *, deep: bool) -> Check:
     if deep:
-        return canary.check_recall(canary.send_and_recall(settings, clock, word))
-    return canary.check_passage(canary.send_and_await(settings, clock, word))
+        return instances.check_recall(instances.send_and_recall(settings, clock, word))
+    return instances.check_passage(instances.send_and_await(settings, clock, word))
 
 
 def _check_not_tried(name: str, obstacle: Check) -> Check:
@@ -209,3 +219,106 @@ def checks_of(status: Status, configured: Sequence[str], now_ms: int) -> Iterato
         well = "" if topic in hidden else topic.describe(status)
         if findings or well:
             yield Check.from_findings(topic.name, findings, well)
+
+
+HEADROOM_BYTES = 256 << 20  # free bytes below which a disk is called nearly full
+
+_MAX_NAMED = 3  # how many files that others can read are named
+
+
+def check_python() -> Check:
+    """Show the interpreter; this cannot fail, since the package does not install on an old one."""
+    shown = ".".join(map(str, sys.version_info[:3]))
+    return Check(name="python", ok=True, found=f"{shown} ({platform.python_implementation()})")
+
+
+def check_server_binary(settings: Settings) -> Check:
+    """Check that the embedded server could be started, unless a URL says it is not needed.
+
+    Raises:
+        MemoryBusError: no server was found that is new enough.
+    """
+    if settings.url:
+        return Check(name="server binary", ok=True, found="not needed: a url is configured")
+    binary = find_server_binary()
+    return Check(name="server binary", ok=True, found=f"{binary.path} ({binary.name})")
+
+
+def check_spool(settings: Settings) -> Check:
+    """Check that the spool's directory can be written and has room."""
+    place = settings.spool_dir
+    try:
+        private.directory(place)
+        _try_write(place)
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        fix = f"make {place} writable, or choose another data_dir"
+        return Check(name="spool", ok=False, found=f"{place}: {error}", fix=fix)
+    ok = free >= HEADROOM_BYTES
+    found = f"{place} is writable, {free >> 20} MiB free"
+    return Check(name="spool", ok=ok, found=found, fix="" if ok else f"make room on {place}")
+
+
+def _try_write(place: Path) -> None:
+    probe = place / ".doctor"
+    private.write(probe, b"?")
+    probe.unlink()
+
+
+def check_other_spools(settings: Settings) -> Check:
+    """Check that no event waits on this host for a Redis or namespace that is not configured."""
+    places = sorted({path.parent for path in settings.spool_dir.parent.glob("*/*.db")})
+    counts = {
+        place: _count_waiting(settings, place) for place in places if place != settings.spool_dir
+    }
+    found = [f"{count} in {place}" for place, count in counts.items() if count]
+    if not found:
+        return Check(name="other spools", ok=True, found="no unsent events for another Redis")
+    return Check(
+        name="other spools",
+        ok=False,
+        found=f"unsent events for another Redis or namespace: {', '.join(found)}",
+        fix="run memorybus up once with that --url and --namespace: it sends them",
+    )
+
+
+def _count_waiting(settings: Settings, place: Path) -> int:
+    """Count a directory's unsent events, without those that the configured Redis has already."""
+    namespace, _, where = place.name.rpartition("-")
+    if settings.spool_dir.name.endswith(f"-{where}"):
+        with suppress(MemoryBusError):
+            other = msgspec.structs.replace(settings, namespace=namespace)
+            return read_status(other).spool.events
+    return sum(inspect_spool(path, {}).events for path in place.glob("*.db"))
+
+
+def check_privacy(settings: Settings) -> Check:
+    """Check that no other user of this machine can read the memories; ignore symbolic links."""
+    roots = [root for root in (settings.data_dir, _local_archive(settings)) if root is not None]
+    found = [f"{path} ({mode:04o})" for root in roots for path, mode in _readable_by_others(root)]
+    if not found:
+        return Check(name="privacy", ok=True, found="only this user can read the files")
+    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+    return Check(
+        name="privacy",
+        ok=False,
+        found=f"other users can read: {', '.join(found[:_MAX_NAMED])}{more}",
+        fix=f"run: chmod -R go-rwx {shlex.join(map(str, roots))}",
+    )
+
+
+def _local_archive(settings: Settings) -> Path | None:
+    """Return the archive's directory; None if the archive is elsewhere, or below `data_dir`."""
+    place = settings.archive.removeprefix("file://")
+    return Path(place) if place and "://" not in place and Path(place).is_dir() else None
+
+
+def _readable_by_others(root: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the files that others may read, with their modes, even inside closed directories.
+
+    A copy of such a file elsewhere would be readable."""
+    for path in (root, *sorted(root.rglob("*"))):
+        with suppress(FileNotFoundError):  # other processes write and delete meanwhile
+            known = path.lstat()
+            if known.st_mode & 0o077 and not stat.S_ISLNK(known.st_mode):
+                yield path, stat.S_IMODE(known.st_mode)

@@ -13,26 +13,25 @@ segments. Words that nobody said cost the whole history, which is why a search c
 """
 
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 from memorybus.archive.damage import DamageHandler
 from memorybus.errors import ConfigError
-from memorybus.events import Omitted
+from memorybus.events import AnyEvent, Omitted, UnknownEvent
 from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.query.query import Query
 
-from memorybus_console.operations.events.words import SearchWords
 from memorybus_console.operations.journal import EventSelection, older_forms, without_older_forms
 
 SKEW_MS = 3_600_000
 """How far a producer's clock may be ahead of Redis's, milliseconds. A search since a time also
 reads events that entered the log earlier by this time."""
 
-ASK_EVERY = 64
-"""How many events a search reads before it asks again whether to stop."""
+ASK_EVERY = 64  # how many events a search reads before it asks again whether to stop
 
 _MARK = re.compile(r"p(\d{2,6}):(\d{1,16}-\d{1,16})")
 
@@ -42,9 +41,6 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         words: words that the texts of the event must all contain; one with blanks is a phrase.
-        type: the event's type tag, in any case.
-        since: the earliest time of the event, milliseconds.
-        until: the time before which the event happened, milliseconds.
         canaries: whether events of `memorybus doctor` are found, too; they always are if an id or
             a session is given.
     """
@@ -53,9 +49,9 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
     session: str | None = None
     user: str | None = None
-    type: str | None = None
-    since: int | None = None
-    until: int | None = None
+    type: str | None = None  # the event's type tag, in any case
+    since: int | None = None  # the earliest time of the event, milliseconds
+    until: int | None = None  # the time before which the event happened, milliseconds
     canaries: bool = False
 
     def selection(self) -> EventSelection:
@@ -75,7 +71,6 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def never_enough(_: "EventSearch") -> bool:
-    """Never stop a search early."""
     return False
 
 
@@ -83,10 +78,7 @@ class EventSearch:
     """One search, which can be stopped and continued later. Use from one thread.
 
     Attributes:
-        found: the events so far, newest first.
         reached: when the last of these entered the log, milliseconds.
-        mark: where the search stopped; None if there is nothing left to search.
-        unread: the parts of the history that could not be read, in words.
     """
 
     def __init__(
@@ -106,10 +98,10 @@ class EventSearch:
         self._selection = request.selection()
         self._words = SearchWords(request.words)
         self._enough = enough
-        self.found: list[LoggedEvent] = []
+        self.found: list[LoggedEvent] = []  # the events so far, newest first
         self.checked = self.reached = 0
-        self.mark = before
-        self.unread: list[str] = []
+        self.mark = before  # where the search stopped; None if there is nothing left to search
+        self.unread: list[str] = []  # the parts of the history that could not be read, in words
 
     def run(self, limit: int) -> None:
         """Search until `limit` events are found, `enough` says so, or nothing is left."""
@@ -151,3 +143,64 @@ def parse_mark(text: str | None) -> BackwardMark | None:
     if text and not found:
         raise ConfigError(f"{text!r} is not a place to continue from, as p07:1764041234567-0 is")
     return BackwardMark(int(found[1]), found[2]) if found else None
+
+
+_TEXTLESS_KEYS = frozenset({"role"})  # keys of messages whose values are no text that anybody wrote
+
+
+class SearchWords:
+    """The words and phrases of a search: an event must contain them all, in any of its texts.
+
+    Case, character widths and the kind of white space do not matter; a part of a word is enough.
+    """
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        self._words = tuple(word for word in map(_fold, words) if word)
+
+    def are_in(self, event: AnyEvent) -> bool:
+        """Return whether an event contains all the words; without words, every event does."""
+        if not self._words:
+            return True
+        texts = [_fold(text) for text in texts_of(event)]
+        return all(any(word in text for text in texts) for word in self._words)
+
+    def excerpt(self, event: AnyEvent) -> str:
+        """Return the text that contains the first word, from shortly before it; "" if none does."""
+        for text in texts_of(event) if self._words else ():
+            flat = " ".join(text.split())
+            at = _fold(flat).find(self._words[0])
+            if at >= 0:
+                return flat if at < _MAX_CHARS_BEFORE else f"…{flat[at - _MAX_CHARS_BEFORE // 2 :]}"
+        return ""
+
+
+_MAX_CHARS_BEFORE = 40
+"""A text with more characters before the word is cut; half as many stay before it."""
+
+
+def texts_of(event: AnyEvent) -> Iterator[str]:
+    """Yield an event's texts, field by field; of an unknown event, its name and bytes as text."""
+    if isinstance(event, UnknownEvent):
+        yield event.name
+        yield event.raw.decode("utf-8", "replace")
+        return
+    for value in msgspec.structs.asdict(event).values():
+        yield from _texts(value)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if name not in _TEXTLESS_KEYS:
+                yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+
+
+def _fold(text: str) -> str:
+    """Return a text in which spellings that count as equal are the same."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(plain.casefold().split())

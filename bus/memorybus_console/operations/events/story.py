@@ -5,21 +5,30 @@ for all lanes, the lane's dead letters if the event's key is parked, and at most
 after the event, to find what operators decided about it. The cost does not grow with the history.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 import msgspec
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.errors import MissingEvent
-from memorybus.events import DeadLetterResolved, Omitted
+from memorybus.events import (
+    DeadLetterResolved,
+    Omitted,
+    Recalled,
+    SessionStarted,
+    ShownMemories,
+    TurnCompleted,
+)
 from memorybus.history.backward import BackwardMark
 from memorybus.history.history import History, Whereabouts
 from memorybus.log.entry import LoggedEvent
 from memorybus.query.query import Query, row_of
 from memorybus.query.ranges import Plan
+from memorybus.recall.shown import block_without, record_of, shown_block
 from memorybus.registry.instances import Instance, InstancesView, live_name
 from memorybus.registry.lanes import LaneState
+from memorybus.text.display import event_name
 
 from memorybus_console.operations.stores import Stores
 
@@ -69,20 +78,17 @@ class EventAtInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         parked_of_key: how many events of the event's order key are parked in the lane; 0 for none.
-        letter: the event's dead letter; None if there is none.
-        left_out: why the instance does not take the event; "" if it does.
         decided: the last decision of an operator about it; None if there is none.
-        hindered: why the instance is paused or fails; "" if neither.
     """
 
     instance: str
     n: int
     lane: LaneState
     parked_of_key: int = 0
-    letter: DeadLetter | None = None
-    left_out: str = ""
+    letter: DeadLetter | None = None  # the event's dead letter; None if there is none
+    left_out: str = ""  # why the instance does not take the event; "" if it does
     decided: DeadLetterResolved | None = None
-    hindered: str = ""
+    hindered: str = ""  # why the instance is paused or fails; "" if neither
 
 
 def fate_of(seen: EventAtInstance) -> Fate:
@@ -203,3 +209,73 @@ def _decisions(history: History, event: LoggedEvent) -> Iterator[DeadLetterResol
         if not page:
             return
         after, n = page[-1].position.entry, page[-1].position.n
+
+
+_TYPES = tuple(kind.__name__ for kind in (Recalled, TurnCompleted, SessionStarted))
+
+
+class PromptShown(msgspec.Struct, frozen=True):
+    """What the prompt of a turn was given.
+
+    Attributes:
+        block: the block, word for word; it is hostile text.
+    """
+
+    turn: str
+    block: str
+    memories: tuple[ShownMemories, ...]
+
+
+class PromptWithout(msgspec.Struct, frozen=True):
+    """What the prompt of a turn would have been given without some events.
+
+    Attributes:
+        block: the block without their memories; "" if none is left. It is hostile text.
+    """
+
+    turn: str
+    block: str
+    removed: int
+
+
+def shown_to(history: History, turn: LoggedEvent) -> PromptShown:
+    """Return what a turn's prompt was given; `turn` may also be the record itself.
+
+    Raises:
+        MissingEvent: there is no record of it.
+        CorruptEnvelope: the record is damaged.
+    """
+    record = _record(history, turn)
+    return PromptShown(turn.envelope.id, shown_block(record), record.memories)
+
+
+def without_events(history: History, turn: LoggedEvent, events: Collection[str]) -> PromptWithout:
+    """Return what a turn's prompt would have been given without some events.
+
+    Raises:
+        MissingEvent, CorruptEnvelope: see `shown_to`.
+    """
+    record = _record(history, turn)
+    removed = sum(event in events for part in record.memories for event in part.events)
+    return PromptWithout(turn.envelope.id, block_without(record, events), removed)
+
+
+def _record(history: History, turn: LoggedEvent) -> Recalled:
+    envelope = turn.envelope
+    if isinstance(envelope.event, Recalled):
+        return envelope.event
+    if not isinstance(envelope.event, TurnCompleted):
+        raise MissingEvent(
+            f"{envelope.id} is a {event_name(envelope.event)}, and only turns have a prompt; "
+            "memorybus events ls --type TurnCompleted --json lists them"
+        )
+    scope = envelope.scope
+    own = Query(agents=(scope.agent,), users=(scope.user,), types=_TYPES)
+    found = record_of(envelope, (event.envelope for event in history.scan_backward(own)))
+    if found is None:
+        raise MissingEvent(
+            f"no record of what the prompt of turn {envelope.id} was given: either nothing was, or "
+            "`recorded_prompts` left it out, or the log has dropped it (`hot_window`); "
+            "memorybus events ls --type Recalled lists those that are there"
+        )
+    return found

@@ -21,7 +21,15 @@ from memorybus.ids import derived_id
 from memorybus.lineage.identity import identity_of
 from memorybus.text.cleaning import check_id
 
-from memorybus_console.operations.ingest.asked_history import AskedHistory
+from memorybus_console.operations.ingest.asked_history import (
+    AskedHistory,
+    KnownTurn,
+    TurnMarks,
+    TurnMatch,
+    marks_of_recorded,
+    replacing_rewind,
+    replacing_rewind_id,
+)
 from memorybus_console.operations.ingest.reading.model import (
     ReadingOptions,
     RecordedSession,
@@ -36,21 +44,12 @@ from memorybus_console.operations.ingest.report import (
     RefusedInput,
     sum_reports,
 )
-from memorybus_console.operations.ingest.turn_matching import (
-    KnownTurn,
-    TurnMarks,
-    TurnMatch,
-    marks_of_recorded,
-    replacing_rewind,
-    replacing_rewind_id,
-)
 
 PLATFORM = "ingest"
 
 _DEFAULT_OPTIONS = ReadingOptions()
 
-_FLUSH_STEP = 0.5
-"""Seconds between two counts of the events that Redis has not taken yet."""
+_FLUSH_STEP = 0.5  # seconds between two counts of the events that Redis has not taken yet
 
 _MAX_STEPS_WITHOUT_REDIS = 20
 """After so many steps without Redis the remaining events are reported as spooled (G10)."""

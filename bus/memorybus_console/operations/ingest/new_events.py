@@ -35,12 +35,10 @@ if TYPE_CHECKING:
     from memorybus.archive.archive import Archive
 
 
-_CACHE_KIB = 65_536
-"""KiB of the file that SQLite keeps in memory (G10)."""
+_CACHE_KIB = 65_536  # KiB of the file that SQLite keeps in memory (G10)
 
 
-_MAX_SHOWN = 20
-"""How many refused events people see."""
+_MAX_SHOWN = 20  # how many refused events people see
 
 
 class KnownIds(ScratchIndex):
@@ -64,7 +62,6 @@ class KnownIds(ScratchIndex):
             self._db.execute("commit")
 
     def is_new(self, event_id: str) -> bool:
-        """Return whether an id was not known yet, and remember it."""
         row = (bytes.fromhex(event_id),)
         with _translated_errors():
             return self._db.execute("insert or ignore into ids values (?)", row).rowcount > 0
@@ -81,11 +78,9 @@ def _translated_errors() -> Iterator[None]:
         ) from error
 
 
-FLUSH_TIMEOUT = 60.0
-"""Seconds that an import waits until Redis has everything."""
+FLUSH_TIMEOUT = 60.0  # seconds that an import waits until Redis has everything
 
-MAX_NAMED = 1_000
-"""How many refused events are named; further ones are only counted (G10)."""
+MAX_NAMED = 1_000  # how many refused events are named; further ones are only counted (G10)
 
 _PAGE = 500
 
@@ -109,12 +104,10 @@ class ImportResult(Result, frozen=True, kw_only=True):
     logged: bool = True
 
     def headline(self) -> str:
-        """Return how many events were read, are new, and were published."""
         done = f"; {self.published} published" if self.executed else ""
         return f"{self.events} events, {self.new} new to this log{done}"
 
     def notes(self) -> Iterator[Remark]:
-        """Yield what was refused, and what Redis has not taken yet."""
         for event, why in list(self.refused.items())[:_MAX_SHOWN]:
             yield Remark(f"refused: {event} ({one_line(why)})", "red")
         if self.refused_events > _MAX_SHOWN:
@@ -123,11 +116,9 @@ class ImportResult(Result, frozen=True, kw_only=True):
             yield Remark("Redis has not taken all of them yet; `memorybus up` sends the rest")
 
     def failed(self) -> bool:
-        """Return whether an event was refused."""
         return bool(self.refused_events)
 
     def is_plan(self) -> bool:
-        """Return whether nothing was published."""
         return not self.executed
 
 

@@ -41,11 +41,9 @@ class RefusedInput(msgspec.Struct, frozen=True):
 
     @classmethod
     def unreadable(cls, what: str, error: UnreadableInput) -> Self:
-        """Return the refusal of an input that cannot be read."""
         return cls(what, str(error), error.place)
 
     def describe(self) -> str:
-        """Return what was refused and why, as people read it."""
         return self.why if self.place else f"{self.what}: {self.why}"
 
 
@@ -57,14 +55,12 @@ class LeftOut(msgspec.Struct):
     """What a reader left out.
 
     Attributes:
-        unread: how many lines and records cannot be read.
-        named: the first of them, each with its place and the reason.
         dropped: how often something is dropped, by its kind: reasoning, pictures, relations and
             times that are none.
     """
 
-    unread: int = 0
-    named: list[RefusedInput] = []
+    unread: int = 0  # how many lines and records cannot be read
+    named: list[RefusedInput] = []  # the first of them, each with its place and the reason
     dropped: dict[str, int] = {}
 
     def refuse(self, refusal: RefusedInput) -> None:
@@ -136,7 +132,6 @@ class IngestReport(Result, frozen=True, kw_only=True):
     refused_turns: int = 0
 
     def headline(self) -> str:
-        """Return how much of what was read, and what was left out of it."""
         lines = [self._imported()]
         if self.skipped:
             lines.append(f"{count_text(self.skipped, 'message')} without content left out")
@@ -158,7 +153,6 @@ class IngestReport(Result, frozen=True, kw_only=True):
         return f"imported {read} from {files}" + (f": {', '.join(news)}" if news else "")
 
     def notes(self) -> Iterator[Remark]:
-        """Yield what was refused, and whether Redis has the rest."""
         yield from (Remark(refusal.describe(), "red") for refusal in self.refused)
         if self.level == "spooled":
             yield Remark(
@@ -168,7 +162,6 @@ class IngestReport(Result, frozen=True, kw_only=True):
             )
 
     def failed(self) -> bool:
-        """Return whether something was refused."""
         return bool(self.refused)
 
 

@@ -51,18 +51,16 @@ from memorybus.registry.tools import DeclaredTools
 from memorybus.text.cleaning import clean_text
 
 from memorybus_console.operations import journal
-from memorybus_console.operations.catching_up import await_lanes
 from memorybus_console.operations.memories.browsing import KeptMemory, list_memories, list_providers
+from memorybus_console.operations.moments import await_lanes
 from memorybus_console.operations.stores import Stores
 from memorybus_console.result import Remark, Result
 
 MemoryAction = Literal["correct", "delete"]
 
-TOOL: Final = "memory_correct"
-"""The tool that corrects a fact, as the providers of facts call it."""
+TOOL: Final = "memory_correct"  # the tool that corrects a fact, as the providers of facts call it
 
-_MAX_TEXT_CHARS = 10_000
-"""How many characters a corrected text may have."""
+_MAX_TEXT_CHARS = 10_000  # how many characters a corrected text may have
 
 _MAX_OLD_CHARS = 2_000
 """The most characters of a memory that has no name, so that the tool finds it by its text."""
@@ -70,14 +68,12 @@ _MAX_OLD_CHARS = 2_000
 _STORES: Final[Mapping[str, StoreName]] = {"memory": "memory", "user": "user", "user-store": "user"}
 """The memory store of each kind of memory that is an entry of a store, by the kind's name."""
 
-_PAGE = 2_000
-"""How many memories are requested at once."""
+_PAGE = 2_000  # how many memories are requested at once
 
 _ARRIVAL_MS = 5_000
 """Most events enter the log within so many milliseconds of their time; the search begins there."""
 
-_SKEW_MS = 1_000
-"""How far a producer's clock may be ahead in that search, milliseconds."""
+_SKEW_MS = 1_000  # how far a producer's clock may be ahead in that search, milliseconds
 
 
 class CannotAmend(ConfigError):
@@ -94,17 +90,12 @@ class DraftEvent(msgspec.Struct, frozen=True):
 
 
 class MemoryAmendment(msgspec.Struct, frozen=True):
-    """A planned correction or deletion of a memory.
-
-    Attributes:
-        content: the right text; "" if it is deleted.
-        brought: the event that brought it; None if it is unknown.
-    """
+    """A planned correction or deletion of a memory."""
 
     action: MemoryAction
     memory: KeptMemory
-    content: str
-    brought: Envelope | None
+    content: str  # the right text; "" if it is deleted
+    brought: Envelope | None  # the event that brought it; None if it is unknown
     drafts: tuple[DraftEvent, ...]
     effects: dict[str, str]
     stays: tuple[str, ...]
@@ -125,19 +116,16 @@ class AmendmentResult(Result, frozen=True):
     executed: bool = True
 
     def headline(self) -> str:
-        """Return what was done, by which events, and whether the log has them."""
         done = "corrected" if self.action == "correct" else "deleted"
         spooled = "; Redis has not taken it yet: it is spooled on this host, and will be sent"
         where = "" if self.logged else spooled
         return f"the memory is {done}; published: {', '.join(self.events)}{where}"
 
     def notes(self) -> Iterator[Remark]:
-        """Yield who has not applied them yet."""
         for instance, missing in self.behind.items():
             yield Remark(f"{instance} has not applied it yet: it lacks {missing} events", "yellow")
 
     def failed(self) -> bool:
-        """Return whether the log or an instance does not have them yet."""
         return bool(self.behind) or not self.logged
 
 

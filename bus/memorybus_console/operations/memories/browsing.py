@@ -20,28 +20,21 @@ from memorybus.registry.instances import live_name
 from memorybus_console.operations.stores import Stores
 from memorybus_console.result import HIDDEN, TEXT, TIME, Remark, Result
 
-PAGE = 50
-"""How many people, or memories, a page holds."""
+PAGE = 50  # how many people, or memories, a page holds
 
 _NARROW = Remark("there are more: narrow the list with --containing, or raise --limit")
 
-OwnerNames = tuple[str, str, str]
-"""Agent, person and workspace."""
+OwnerNames = tuple[str, str, str]  # agent, person and workspace
 
 
 class BrowsableProvider(msgspec.Struct, frozen=True):
-    """A provider whose memories can perhaps be browsed.
-
-    Attributes:
-        exports: whether it can list what it keeps of somebody.
-        served: whether a live worker can answer for it.
-    """
+    """A provider whose memories can perhaps be browsed."""
 
     provider: str
     instance: str
-    exports: bool
+    exports: bool  # whether it can list what it keeps of somebody
     curates: bool
-    served: bool
+    served: bool  # whether a live worker can answer for it
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -59,7 +52,6 @@ class Person(msgspec.Struct, frozen=True):
 
     @property
     def owner(self) -> OwnerNames:
-        """The three names."""
         return self.agent, self.user, self.workspace
 
 
@@ -76,7 +68,6 @@ class People(Result, frozen=True):
     unanswered: Annotated[dict[str, str], HIDDEN]
 
     def notes(self) -> Iterator[Remark]:
-        """Yield who cannot list people, and how to see more."""
         yield from (Remark(f"{name}: {why}", "yellow") for name, why in self.unanswered.items())
         if not self.people:
             yield Remark("no provider that can list people has memories")
@@ -123,7 +114,6 @@ class Memories(Result, frozen=True):
     more: Annotated[bool, HIDDEN]
 
     def notes(self) -> Iterator[Remark]:
-        """Yield how to see more."""
         if self.more:
             yield _NARROW
 

@@ -1,16 +1,22 @@
 """Lists provider instances as an operator sees them: kind, home, lanes and backlog."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.health.finding import Check
 from memorybus.health.monitor import read_status
 from memorybus.health.status import ProviderStatus
 from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import Keys
+from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Home, Homes, find_local_home, is_same_home
+from memorybus.registry.instances import InstancePause, lasting_pause
+from memorybus.registry.lanes import LaneState
 from memorybus.registry.roster import ProviderInfo, Roster
+
+from memorybus_console.operations.stores import Stores
 
 
 class ListedProvider(msgspec.Struct, frozen=True):
@@ -113,3 +119,62 @@ def check_homes(providers: Sequence[ListedProvider]) -> Check:
         fix=f"start a worker there; or, if that place is gone or this one is its copy, see: "
         f"memorybus provider move {unserved[0]}",
     )
+
+
+_LETTERS_PER_LANE = 3
+
+
+LaneCondition = Literal["halted", "paused", "unowned", "behind", "current"]
+"""Whether a lane is stopped, is paused, has no owner, lags behind, or has applied everything."""
+
+
+class LaneView(msgspec.Struct, frozen=True):
+    """A lane."""
+
+    name: str  # its partition's name: `p07`
+    condition: LaneCondition  # whether it advances; if not, why
+    figures: LaneState
+
+
+class LanesView(msgspec.Struct, frozen=True):
+    """The lanes of an instance.
+
+    Attributes:
+        failing: some of its dead letters that were refused; those that wait behind them are not
+            among them.
+    """
+
+    lanes: list[LaneView]
+    pause: InstancePause | None  # the pause of the instance; None if it is not paused
+    failing: list[LocatedLetter]
+
+
+def view_lanes(settings: Settings, name: str, figures: list[LaneState]) -> LanesView:
+    with Stores(settings) as stores:
+        pause = lasting_pause(stores.instances.pauses().get(name))
+    lanes = [
+        LaneView(lane_name(p), lane_condition(lane, paused=pause is not None), lane)
+        for p, lane in enumerate(figures)
+    ]
+    refused = _refused_letters(settings, name) if any(lane.parked_keys for lane in figures) else []
+    return LanesView(lanes, pause, refused)
+
+
+def lane_condition(lane: LaneState, *, paused: bool) -> LaneCondition:
+    """Return whether a lane advances, or why not; pure."""
+    if lane.halted:
+        return "halted"
+    if paused:
+        return "paused"
+    if not lane.owned:
+        return "unowned"
+    return "behind" if lane.backlog else "current"
+
+
+def _refused_letters(settings: Settings, name: str) -> list[LocatedLetter]:
+    letters = DeadLetters(settings)
+    try:
+        first = letters.first_letters(name, _LETTERS_PER_LANE)
+    finally:
+        letters.close()
+    return [letter for letter in first if letter.stored.letter.refused]

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
-from memorybus.jobs.inspect import InstanceInspector, ReadDigest
+from memorybus.jobs.inspect import InstanceInspector, ReadDigest, TryRecall
+from memorybus.recall.model import RecalledItem, RecallRequest
 
 KEYS_PER_REQUEST = 50
 
-MAX_NAMED = 20
-"""How many differing keys are named; all are counted."""
+MAX_NAMED = 20  # how many differing keys are named; all are counted
 
 Pair = tuple[str, str]
 DifferenceKind = Literal["differs", "missing", "strange"]
@@ -48,7 +48,6 @@ class ComparisonResult(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Whether both states are the same."""
         return self.given and not self.differing
 
 
@@ -120,11 +119,9 @@ class Comparison:
 
     @property
     def has_digest(self) -> bool:
-        """Whether the provider gives digests at all."""
         return self._inspector.ask(self.provider, self.first, ReadDigest()).given
 
     def compare_now(self) -> ComparisonResult:
-        """Compare the two as they are now."""
         return summarize(*self.compare_all()) if self.has_digest else NOT_COMPARED
 
     def compare_all(self) -> tuple[int, DifferingKeys]:
@@ -176,3 +173,44 @@ def describe_refusal(compared: ComparisonResult, provider: str, live: str, candi
         f"what both recall. {candidate} continues beside it until memorybus rebuild --drop "
         f"{provider} --yes"
     )
+
+
+class RecallSide(msgspec.Struct, frozen=True):
+    """What one instance recalls."""
+
+    instance: str
+    items: tuple[RecalledItem, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts alone, best first."""
+        return tuple(item.text for item in self.items)
+
+
+class RecallDifference(msgspec.Struct, frozen=True):
+    """What two instances recall for one query."""
+
+    query: str
+    same: bool
+    first: RecallSide
+    second: RecallSide
+
+
+def compare_recalls(
+    inspector: InstanceInspector,
+    instances: tuple[tuple[str, str], tuple[str, str]],
+    wants: Sequence[RecallRequest],
+) -> list[RecallDifference]:
+    """Ask both instances every query, and return what they recall.
+
+    Raises:
+        InspectionFailed: an instance cannot be asked.
+    """
+    found = []
+    for want in wants:
+        first, second = (
+            RecallSide(name, inspector.ask(of, name, TryRecall(want)).items)
+            for of, name in instances
+        )
+        found.append(RecallDifference(want.query, first.texts == second.texts, first, second))
+    return found

@@ -17,20 +17,18 @@ from memorybus.registry.instances import Instance, InstancePause, lasting_pause,
 from memorybus.registry.lanes import LaneState
 from memorybus.registry.rebuild_lock import RebuildLock
 
-from memorybus_console.operations.catching_up import (
+from memorybus_console.operations.copies.generations import plan_ending_at, plan_without_end
+from memorybus_console.operations.moments import (
     PartitionNumbers,
     count_behind,
     read_heads,
     read_numbers,
 )
-from memorybus_console.operations.copies.generations import plan_ending_at, plan_without_end
 from memorybus_console.operations.stores import Stores
 
-LOOK_EVERY = 0.05
-"""Seconds between two reads of the lanes."""
+LOOK_EVERY = 0.05  # seconds between two reads of the lanes
 
-STALL_SECONDS = 60.0
-"""Seconds without progress after which a step is given up."""
+STALL_SECONDS = 60.0  # seconds without progress after which a step is given up
 
 _NOTICED_WITHIN = 2
 """Heartbeats of the slowest worker after which all workers know that a command is at work."""
@@ -38,14 +36,11 @@ _NOTICED_WITHIN = 2
 OBEYED_WITHIN = 0.4
 """Seconds after which workers that know of the command obey a pause: they check every 0.1 s."""
 
-_UNOWNED_FOR = 5.0
-"""Seconds without an owner after which an instance counts as not served."""
+_UNOWNED_FOR = 5.0  # seconds without an owner after which an instance counts as not served
 
-_MAX_RECORDS = 100
-"""How many records of acts are looked for after a paused lane."""
+_MAX_RECORDS = 100  # how many records of acts are looked for after a paused lane
 
-_MAX_TRIES = 5
-"""How often we try to bring both instances to one position."""
+_MAX_TRIES = 5  # how often we try to bring both instances to one position
 
 
 class LanesStalled(MemoryBusError):
@@ -166,7 +161,6 @@ class LanePause:
         self._stores.instances.change_pause(name, lasting_pause)
 
     def change_plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
-        """Change what an instance takes of the history."""
         instances = self._stores.instances
         while True:
             instance = instances.get(name)

@@ -18,25 +18,27 @@ from memorybus.registry.instances import (
     normalise_options,
 )
 
-from memorybus_console.operations.catching_up import PartitionNumbers, read_heads
-from memorybus_console.operations.copies.freshness import (
+from memorybus_console.operations.copies.generations import (
+    check_same_request,
     describe_remedy,
     describe_shared_state,
     find_free_name,
-    owner_of,
-)
-from memorybus_console.operations.copies.generations import (
-    check_same_request,
     join_exclusions,
     must_equal,
     needs_only_finish,
+    owner_of,
     plan_without_end,
     plan_without_interval,
     unfinished_copy,
 )
-from memorybus_console.operations.known_providers import check_provider
-from memorybus_console.operations.moments import moment_of, moment_text, numbers_upto
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.moments import (
+    PartitionNumbers,
+    moment_of,
+    moment_text,
+    numbers_upto,
+    read_heads,
+)
+from memorybus_console.operations.stores import Stores, check_provider
 from memorybus_console.result import Remark, Result
 
 
@@ -44,21 +46,17 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request for a rebuild; everything else is as in the live instance's plan and options.
 
     Attributes:
-        provider: the provider whose state is built again.
-        query: selects the events that are left out.
-        until: the last moment of the past that is taken; "" for all of it.
         whole: whether to take the whole history, including what the live instance leaves out.
         verify: whether the new state must equal the live one, where the two can be compared.
-        reason: why it is built again.
     """
 
-    provider: str
-    query: Query = EVERYTHING
-    until: str = ""
+    provider: str  # the provider whose state is built again
+    query: Query = EVERYTHING  # selects the events that are left out
+    until: str = ""  # the last moment of the past that is taken; "" for all of it
     whole: bool = False
     options: dict[str, Any] = {}
     verify: bool = True
-    reason: str = ""
+    reason: str = ""  # why it is built again
     by: str = ""
 
 
@@ -115,7 +113,6 @@ class RebuildPlan(Result, frozen=True):
     served: bool
 
     def facts(self) -> dict[str, str]:
-        """Return the generation, what it takes, and what it keeps."""
         instance = self.instance
         step = (
             "serves already; its end is missing" if self.swapped else "continues where it stopped"
@@ -134,12 +131,10 @@ class RebuildPlan(Result, frozen=True):
         return facts
 
     def notes(self) -> Iterator[Remark]:
-        """Yield that nobody would fill it."""
         if not self.served:
             yield Remark(describe_unserved(self.instance.provider), "yellow")
 
     def is_plan(self) -> bool:
-        """Return that it is still to be done."""
         return True
 
 
@@ -184,7 +179,6 @@ def _has_digests(stores: Stores, provider: str) -> bool:
 
 
 def _check_own_state(stores: Stores, asked: Instance, view: InstancesView) -> None:
-    """Make sure that a copy would have a state of its own."""
     what = describe_instance(stores.settings, asked.provider, asked.name, asked.options)
     owner = owner_of(what, asked, view, stores.settings.provider)
     if owner:

@@ -8,7 +8,7 @@ Each step may be repeated: after a kill, the same command continues. If a killed
 live instance paused, the workers resume it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -16,16 +16,17 @@ from typing import Any
 import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import MemoryBusError
+from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.processes.commands import describe_instance
 from memorybus.recall.retractions import purge
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.homes import local_home
+from memorybus.registry.homes import delete_state, home_elsewhere, local_home
 from memorybus.registry.instances import (
     Instance,
     InstancePause,
+    InstancesView,
     Live,
     command_pause,
     live_name,
@@ -35,8 +36,19 @@ from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 from memorybus.text.display import count_text
 
-from memorybus_console.operations.catching_up import count_behind
-from memorybus_console.operations.copies.generations import generations, live_after_swap
+from memorybus_console.operations.copies.copies import await_removal, mark_dropped
+from memorybus_console.operations.copies.generations import (
+    Generation,
+    command_to_finish_swap,
+    copies_never_live,
+    describe_place,
+    generations,
+    live_after_drop,
+    live_after_swap,
+    unfinished_swap,
+)
+from memorybus_console.operations.moments import count_behind
+from memorybus_console.operations.rebuild import plan
 from memorybus_console.operations.rebuild.comparison import (
     NOT_COMPARED,
     Comparison,
@@ -46,8 +58,8 @@ from memorybus_console.operations.rebuild.comparison import (
     summarize,
 )
 from memorybus_console.operations.rebuild.pause import LOOK_EVERY, LanePause, count_parked
-from memorybus_console.operations.rebuild.plan import RebuildPlan
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.rebuild.plan import RebuildPlan, RebuildRequest
+from memorybus_console.operations.stores import Stores, check_provider
 from memorybus_console.result import Remark, Result
 
 NEARLY_FILLED = 500
@@ -82,7 +94,6 @@ class RebuildResult(Result, frozen=True):
     paused_ms: int
 
     def headline(self) -> str:
-        """Return which instance serves, and how the states compared."""
         return f"{self.live} is live for {self.provider}; {self._comparison()}"
 
     def _comparison(self) -> str:
@@ -93,7 +104,6 @@ class RebuildResult(Result, frozen=True):
         return f"digests compared: {equal} of {compared.keys} keys equal"
 
     def notes(self) -> Iterator[Remark]:
-        """Yield how long lanes paused, what is parked, and the way back."""
         seconds = self.paused_ms / 1000
         pause = f"its lanes paused for {seconds:.1f} s" if seconds else "its lanes did not pause"
         yield Remark(f"{pause}; {count_text(self.purged, 'cached recall')} dropped")
@@ -176,7 +186,6 @@ class Rebuilder:
         self.stores.add_instance(copy)
 
     def pause(self, provider: str, candidate: str, by: str) -> LanePause:
-        """Return the object that pauses lanes for a candidate."""
         why = command_pause(self._what, provider, candidate, by, self._clock.now_ms())
         return LanePause(self.stores, self._lock, why, self._clock)
 
@@ -201,7 +210,6 @@ class Rebuilder:
         )
 
     def comparison(self, provider: str, first: str, second: str) -> Comparison:
-        """Return a comparison of two instances."""
         self._tell("compares", 0, 0)
         return Comparison(self.inspector, provider, first, second, self._lock.keep)
 
@@ -395,7 +403,6 @@ class Rebuilder:
         return RebuildResult(provider, live, previous, compared, aside, purged, paused_ms)
 
     def _carry_over_pause(self, pause: LanePause, live: str, previous: str) -> None:
-        """Pause the new live instance, too, if a person paused the provider."""
         by_person = pause.paused_by_person(previous)
         if by_person is not None and not by_person.state:
             self.stores.instances.pause(live, by_person)
@@ -410,3 +417,226 @@ class Rebuilder:
         for generation in generations(provider, self.stores.instances.read_view()):
             if generation.state in ("kept", "unused"):
                 self._keep_for_rollback(provider, live, generation.name)
+
+
+class Drop(Result, frozen=True):
+    """What would be dropped, or was.
+
+    Attributes:
+        dropped: the names of the generations to drop; afterwards, the names of the removed ones.
+        remaining: the generations that are marked but not removed yet.
+        kept: the previous generation, if it stays for a rollback; else "".
+        shared: the places of the states that lie in a backend and stay there, by name.
+    """
+
+    provider: str
+    live: str
+    dropped: tuple[str, ...]
+    remaining: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
+    kept: str = ""
+    shared: Mapping[str, str] = {}
+    executed: bool = False
+
+    def headline(self) -> str:
+        verb = "dropped" if self.executed else "would drop"
+        stays = f"{self.live} and {self.kept} stay" if self.kept else f"{self.live} stays"
+        names = ", ".join(self.dropped) or "nothing yet"
+        return f"{verb}: {names}{self._state()}; {stays}"
+
+    def _state(self) -> str:
+        places = {name: self.shared[name] for name in self.dropped if name in self.shared}
+        shared = [f"{name} ({place})" if place else name for name, place in places.items()]
+        if not shared:
+            return " with all state"
+        return (
+            f", but not the state in the backend of {', '.join(shared)}: delete it there before "
+            f"that place is used again"
+        )
+
+    def notes(self) -> Iterator[Remark]:
+        yield from (Remark(reason, "yellow") for reason in self.waits)
+
+    def is_plan(self) -> bool:
+        return not self.executed
+
+
+def rebuild(work: Rebuilder, request: RebuildRequest) -> RebuildResult:
+    """Make a generation, fill and compare it, and make it live.
+
+    Raises:
+        ConfigError: see `plan.plan_rebuild`; or no worker would fill it.
+    """
+    rebuild_plan = plan.plan_rebuild(work.stores, request, SYSTEM)
+    if not rebuild_plan.served:
+        raise ConfigError(plan.describe_unserved(request.provider))
+    ended = _finish_killed_swap(work, request)
+    if ended is not None and rebuild_plan.swapped:
+        return ended
+    work.make_generation(rebuild_plan, check=request.verify)
+    return work.swap(
+        rebuild_plan.instance.name,
+        request.provider,
+        request.by,
+        request.reason,
+        check=request.verify,
+        alike=rebuild_plan.compared,
+    )
+
+
+def roll_back(work: Rebuilder, request: RebuildRequest) -> RebuildResult:
+    """Bring the previous generation up to date, and make it live again.
+
+    Raises:
+        ConfigError: there is no previous generation.
+    """
+    to = plan.rollback_target(work.stores, request.provider)
+    ended = _finish_killed_swap(work, request)
+    if ended is not None and ended.live == to:
+        return ended
+    return work.swap(to, request.provider, request.by, request.reason, check=False, alike=False)
+
+
+def drop(work: Rebuilder, request: RebuildRequest) -> Drop:
+    """Drop unfinished generations, or else all that are not live; raises as `drop_generations`."""
+    what = plan_drop(work.stores, request.provider)
+    return drop_generations(work, what, request.by, SYSTEM)
+
+
+def _finish_killed_swap(work: Rebuilder, request: RebuildRequest) -> RebuildResult | None:
+    """Finish the swap of a command that was killed after it; return None if there is none."""
+    if not unfinished_swap(request.provider, work.stores.instances.read_view()):
+        return None
+    return work.finish_killed_swap(request.provider, request.by)
+
+
+def plan_drop(stores: Stores, provider: str) -> Drop:
+    """Return what would be dropped; change nothing.
+
+    These are the generations that never served; if there are none, all but the live one.
+
+    Raises:
+        ConfigError: the provider is unknown, there is nothing to drop, or a swap is unfinished.
+    """
+    view = stores.instances.read_view()
+    if unfinished_swap(provider, view):
+        raise ConfigError(
+            f"a swap of {provider} was cut short; first: {command_to_finish_swap(provider, view)}"
+        )
+    found = generations(provider, view)
+    live = live_name(provider, view.live)
+    # Generations that are marked already count, so that a repeated command drops no others.
+    names = tuple(
+        instance.name for instance in copies_never_live(provider, "rebuild", view)
+    ) or tuple(
+        generation.name
+        for generation in found
+        if generation.name != live and _has_anything(stores, generation)
+    )
+    if not names:
+        check_provider(stores, provider)
+        raise ConfigError(f"nothing to drop: {live} is the only generation of {provider}")
+    known = view.live.get(provider, Live(provider))
+    kept, shared = (
+        live_after_drop(known, names).previous,
+        _shared_places(stores, provider, names, view),
+    )
+    return Drop(provider, live, names, kept=kept, shared=shared)
+
+
+def _shared_places(
+    stores: Stores, provider: str, names: Sequence[str], view: InstancesView
+) -> dict[str, str]:
+    """Return where shared states are, by instance; empty if the provider is not available here."""
+    with suppress(MemoryBusError):
+        what = describe_instance(stores.settings, provider)
+        if not what.by_home:
+            first = Instance(name=provider, provider=provider)
+            return {
+                name: describe_place(what, view.all.get(name, first), stores.settings.provider)
+                for name in names
+            }
+    return {}
+
+
+def _has_anything(stores: Stores, generation: Generation) -> bool:
+    return (
+        generation.name != generation.provider or stores.lanes.count_remaining(generation.name) > 0
+    )
+
+
+def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
+    """Drop generations; afterwards a rollback to them is impossible.
+
+    Args:
+        what: see `plan_drop`.
+
+    Raises:
+        LogUnavailable: Redis is away; the command has to be repeated.
+        ConfigError: the first generation's state lies elsewhere.
+        LanesStalled: a worker keeps lanes of the first generation; nothing is dropped.
+        OSError: its state cannot be deleted; the command has to be repeated.
+        MemoryBusError: another command swapped meanwhile; nothing is dropped.
+    """
+    stores, first = work.stores, what.provider
+    _exclude_from_swaps(work, what, by)
+    copies = [name for name in what.dropped if name != first]
+    for name in copies:
+        mark_dropped(stores, name)
+    if first in what.dropped:
+        _drop_first(stores, what, clock)
+    left = await_removal(stores, copies, clock)
+    gone = tuple(name for name in what.dropped if name not in left)
+    return msgspec.structs.replace(
+        what, dropped=gone, remaining=tuple(left), waits=tuple(left.values()), executed=True
+    )
+
+
+def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
+    """Make sure that no command can make a generation live that is to be dropped."""
+    first = what.provider
+    pause = work.pause(first, first, by)
+    try:
+        if first in what.dropped:
+            _check_state_is_here(work.stores, first)
+            if pause.paused_by_person(first) is None:
+                # Its lasting pause was ended, so a worker may still take its lanes.
+                pause.begin_before_deletion(first)
+            else:
+                pause.begin(first)
+        _forget_generations(work.stores, what)
+    except BaseException:
+        with suppress(MemoryBusError):
+            pause.end(first)
+        raise
+
+
+def _forget_generations(stores: Stores, what: Drop) -> None:
+    live = stores.instances.live().get(what.provider)
+    known = live or Live(what.provider)
+    same = known.instance == what.live
+    then = live_after_drop(known, what.dropped)
+    if not same or not stores.instances.swap(what.provider, live, then):
+        raise MemoryBusError(f"somebody else swapped {what.provider} meanwhile; begin again")
+
+
+def _check_state_is_here(stores: Stores, first: str) -> None:
+    home = home_elsewhere(stores.homes.all().get(first), stores.settings)
+    if home is not None:
+        raise ConfigError(
+            f"the state of {first} is in {home.path} on {home.host}: run this command there"
+        )
+
+
+def _drop_first(stores: Stores, what: Drop, clock: Clock) -> None:
+    """Delete the state of the instance of the settings, which stays paused from now on.
+
+    Its lanes are removed last: while they exist, the same command finishes the rest. The instance
+    stays in the settings, because the live generation takes its kind and options from there.
+    """
+    reason = f"dropped: {what.live} serves {what.provider}"
+    stores.instances.set_pause(
+        what.provider, InstancePause(reason, "", clock.now_ms(), state="dropped")
+    )
+    delete_state(stores.settings, what.provider)
+    stores.lanes.remove(what.provider)

@@ -10,20 +10,19 @@ from memorybus.jobs.inspect import ReadDigest
 from memorybus.processes.commands import describe_instance
 from memorybus.registry.instances import Instance, live_name
 
-from memorybus_console.operations.catching_up import count_behind
 from memorybus_console.operations.copies.copies import mark_dropped
-from memorybus_console.operations.copies.freshness import (
+from memorybus_console.operations.copies.generations import (
     describe_shared_state,
     find_free_name,
     owner_of,
+    plan_up_to,
+    plan_without_end,
 )
-from memorybus_console.operations.copies.generations import plan_up_to, plan_without_end
-from memorybus_console.operations.known_providers import check_provider
-from memorybus_console.operations.moments import numbers_upto
+from memorybus_console.operations.moments import count_behind, numbers_upto
 from memorybus_console.operations.rebuild.comparison import ComparisonResult, summarize
 from memorybus_console.operations.rebuild.pause import LanePause, count_parked
 from memorybus_console.operations.rebuild.rebuild import Rebuilder
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.stores import Stores, check_provider
 from memorybus_console.result import Remark, Result
 
 
@@ -32,14 +31,10 @@ class CannotVerify(MemoryBusError):
 
 
 class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request for a verification.
-
-    Attributes:
-        until: the moment up to which the compared history goes; "" for now.
-    """
+    """The request for a verification."""
 
     provider: str
-    until: str = ""
+    until: str = ""  # the moment up to which the compared history goes; "" for now
     by: str = ""
 
 
@@ -64,7 +59,6 @@ class VerifyResult(Result, frozen=True):
     parked: int = 0
 
     def headline(self) -> str:
-        """Return how many keys are equal, and which differ."""
         keys, named = self.compared.keys, self.compared.named
         equal = f"{self.live}: {keys - self.compared.differing} of {keys} keys equal the history's"
         return "\n".join(
@@ -75,14 +69,12 @@ class VerifyResult(Result, frozen=True):
         )
 
     def notes(self) -> Iterator[Remark]:
-        """Yield what is not shown, and what is parked."""
         if unnamed := self.compared.differing - len(self.compared.named):
             yield Remark(f"{unnamed} more")
         if self.parked:
             yield Remark(f"{self.parked} events are parked: memorybus dlq ls", "yellow")
 
     def failed(self) -> bool:
-        """Return whether a key differs."""
         return not self.ok
 
 

@@ -18,8 +18,7 @@ ACTIONS: Final[Mapping[str, MemoryAction]] = {"correct": "correct", "delete": "d
 MEMORY_FIELDS: Final = ("provider", "event", "mark")
 """The fields that name a memory, in addition to those that name its owner."""
 
-_MAX_EVENT_CHARS = 300
-"""The most characters of an event that are shown."""
+_MAX_EVENT_CHARS = 300  # the most characters of an event that are shown
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
@@ -57,7 +56,6 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
 
 def find_memory(request: PageRequest, fields: Mapping[str, str]) -> KeptMemory:
-    """Return the memory that fields name."""
     provider, event, mark = (fields.get(name, "") for name in MEMORY_FIELDS)
     return amending.find_memory(request.settings, provider, want_of(fields), event, mark)
 

@@ -11,12 +11,11 @@ from memorybus.errors import MissingEvent
 from memorybus_console.operations.dead_letters import open_dead_letters
 from memorybus_console.views.dead_letters import letter_of
 from memorybus_console.views.events import fields_json
-from memorybus_console.views.safe import json_text
+from memorybus_console.views.render import json_text
 from memorybus_console.web.page import Page, PageRequest
 from memorybus_console.web.pages.dead_letters import place_of
 
-_MAX_LETTERS_BEHIND: Final = 20
-"""How many letters of the same key are shown."""
+_MAX_LETTERS_BEHIND: Final = 20  # how many letters of the same key are shown
 
 _PARTITION = re.compile(r"p(\d{2,6})")
 _LETTER = re.compile(r"\d{1,16}-\d{1,16}")

@@ -20,19 +20,17 @@ from memorybus_console.operations.dead_letters import (
     plan_action,
 )
 from memorybus_console.views.events import fields_json
-from memorybus_console.views.safe import json_text
+from memorybus_console.views.render import json_text
 from memorybus_console.web.page import Act, Page, PageRequest
 
-MAX_SHOWN: Final = 50
-"""How many keys of a plan are shown."""
+MAX_SHOWN: Final = 50  # how many keys of a plan are shown
 
 ACTIONS: Final[Mapping[str, type[LettersAction]]] = {
     "retry": RetryLetters,
     "discard": DiscardLetters,
     "edit": EditLetter,
 }
-FIELDS: Final = ("event", "key", "error", "all", "provider")
-"""The fields that select letters."""
+FIELDS: Final = ("event", "key", "error", "all", "provider")  # the fields that select letters
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:

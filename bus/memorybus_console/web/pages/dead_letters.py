@@ -22,8 +22,7 @@ MAX_LETTERS: Final = 2_000
 
 MIN_LETTERS_PER_LANE: Final = 25
 
-MAX_KEYS: Final = 50
-"""How many keys are shown."""
+MAX_KEYS: Final = 50  # how many keys are shown
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:

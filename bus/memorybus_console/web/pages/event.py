@@ -13,8 +13,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.text.display import event_name, iso
 
 from memorybus_console.operations.events.search import parse_mark
-from memorybus_console.operations.events.shown import PromptShown, shown_to
-from memorybus_console.operations.events.story import event_at, story_of
+from memorybus_console.operations.events.story import PromptShown, event_at, shown_to, story_of
 from memorybus_console.operations.stores import Stores
 from memorybus_console.views.events import (
     describe_fate,
@@ -22,7 +21,7 @@ from memorybus_console.views.events import (
     describe_shown,
     fields_json,
 )
-from memorybus_console.views.safe import json_text
+from memorybus_console.views.render import json_text
 from memorybus_console.web.page import Page, PageRequest
 
 

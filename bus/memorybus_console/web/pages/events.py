@@ -20,19 +20,17 @@ from memorybus_console.operations import journal
 from memorybus_console.operations.events.search import (
     EventSearch,
     SearchRequest,
+    SearchWords,
     format_mark,
     parse_mark,
 )
-from memorybus_console.operations.events.words import SearchWords
 from memorybus_console.web import answers
 from memorybus_console.web.page import Page, PageRequest, Part
 from memorybus_console.web.shown_events import event_row
 
-SEARCH_SECONDS: Final = 0.15
-"""Seconds that one request searches."""
+SEARCH_SECONDS: Final = 0.15  # seconds that one request searches
 
-PAGE_SIZE: Final = 25
-"""How many events a page has."""
+PAGE_SIZE: Final = 25  # how many events a page has
 
 FIELDS: Final = ("q", "session", "user", "type", "since", "until")
 """The fields of the form; every link repeats their values."""

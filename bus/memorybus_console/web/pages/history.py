@@ -10,8 +10,7 @@ from memorybus.errors import ConfigError
 from memorybus_console.actions.history import DropGenerations, GenerationsAction, Rebuild, RollBack
 from memorybus_console.operations.copies.copies import list_copies
 from memorybus_console.operations.copies.generations import Generation, generations
-from memorybus_console.operations.rebuild import drop as generation_drop
-from memorybus_console.operations.rebuild import plan
+from memorybus_console.operations.rebuild import plan, rebuild
 from memorybus_console.operations.rebuild.plan import RebuildRequest
 from memorybus_console.operations.stores import Stores
 from memorybus_console.web.page import Act, Page, PageRequest
@@ -55,7 +54,7 @@ def show_plan(request: PageRequest) -> Mapping[str, Any]:
         stores.check_partitions()
         prepared = plan.plan_rebuild(stores, wanted, SYSTEM)
         back = _try_plan(lambda: plan.rollback_target(stores, provider))
-        drop = _try_plan(lambda: ", ".join(generation_drop.plan_drop(stores, provider).dropped))
+        drop = _try_plan(lambda: ", ".join(rebuild.plan_drop(stores, provider).dropped))
     return {
         "bus": request.bus_state(),
         "provider": provider,
@@ -81,7 +80,6 @@ def _try_plan(ask: Callable[[], str]) -> _PlannedStep:
 
 
 def _act(name: str, kind: type[GenerationsAction[Any, Any]]) -> Act:
-    """Return the act of an action on a provider's generations."""
 
     def action(request: PageRequest) -> GenerationsAction[Any, Any]:
         return kind(provider=request.path["name"], reason=request.reason)

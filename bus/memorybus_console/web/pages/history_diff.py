@@ -10,12 +10,11 @@ from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import InstancesView
 
 from memorybus_console.operations.copies.generations import is_dropped, provider_of
-from memorybus_console.operations.rebuild.diff import RecallDifference, compare_recalls
+from memorybus_console.operations.rebuild.comparison import RecallDifference, compare_recalls
 from memorybus_console.operations.stores import Stores
 from memorybus_console.web.page import Page, PageRequest
 
-_MAX_QUESTION_CHARS = 2_000
-"""The most characters of a question."""
+_MAX_QUESTION_CHARS = 2_000  # the most characters of a question
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:

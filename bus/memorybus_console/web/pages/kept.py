@@ -16,8 +16,7 @@ from memorybus_console.web.kept_links import event_link, link, memory_from, owne
 from memorybus_console.web.page import Page, PageRequest, Part
 from memorybus_console.web.shown_events import place_of
 
-MAX_SKIP_DIGITS: Final = 9
-"""The most digits of the number of memories to skip."""
+MAX_SKIP_DIGITS: Final = 9  # the most digits of the number of memories to skip
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:

@@ -12,7 +12,6 @@ _AFTER = ("after_agent", "after_user", "after_workspace")
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
-    """Return a page of people, and the form that searches them."""
     containing = request.query.get("name", "").strip()
     page = browsing.list_people(
         request.settings, start_of_page(request.query), containing=containing
@@ -40,7 +39,6 @@ def start_of_page(fields: Mapping[str, str]) -> OwnerNames | None:
 
 
 def memory_links(person: Person) -> dict[str, str]:
-    """Return the links to each provider's memories of a person."""
     owner = {"user": person.user, "agent": person.agent, "workspace": person.workspace}
     return {name: link("/memories/kept", owner, {"provider": name}) for name in person.memories}
 

@@ -12,7 +12,7 @@ from memorybus_console.actions.providers import (
     ResumeProvider,
     RetryProviderNow,
 )
-from memorybus_console.operations.providers.lanes import view_lanes
+from memorybus_console.operations.providers.inventory import view_lanes
 from memorybus_console.web.page import Act, NoSuchPage, Page, PageRequest
 
 

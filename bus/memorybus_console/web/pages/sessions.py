@@ -24,17 +24,13 @@ from memorybus_console.operations.events.search import (
 from memorybus_console.views import tree
 from memorybus_console.web.page import Page, PageRequest
 
-READ_SECONDS: Final = 0.1
-"""The most seconds that one view reads."""
+READ_SECONDS: Final = 0.1  # the most seconds that one view reads
 
-MAX_EVENTS: Final = 2_000
-"""The most events that one view reads."""
+MAX_EVENTS: Final = 2_000  # the most events that one view reads
 
-MAX_SESSIONS: Final = 200
-"""The most sessions that are shown."""
+MAX_SESSIONS: Final = 200  # the most sessions that are shown
 
-_MAX_INDENT: Final = 12
-"""The most levels of indentation; deeper sessions are drawn at the last one."""
+_MAX_INDENT: Final = 12  # the most levels of indentation; deeper sessions are drawn at the last one
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:

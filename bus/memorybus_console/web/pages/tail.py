@@ -7,17 +7,14 @@ from typing import Any, Final
 from memorybus.errors import ConfigError
 
 from memorybus_console.operations import journal
-from memorybus_console.operations.events.search import EventSearch
-from memorybus_console.operations.events.words import SearchWords
+from memorybus_console.operations.events.search import EventSearch, SearchWords
 from memorybus_console.web.page import Page, PageRequest
 from memorybus_console.web.pages.events import TYPES, wanted_events
 from memorybus_console.web.shown_events import event_row
 
-MAX_EVENTS: Final = 50
-"""The most events that are shown."""
+MAX_EVENTS: Final = 50  # the most events that are shown
 
-SEARCH_SECONDS: Final = 0.1
-"""The most seconds that one update searches."""
+SEARCH_SECONDS: Final = 0.1  # the most seconds that one update searches
 
 FIELDS: Final = ("q", "session", "user", "type")
 

@@ -20,8 +20,7 @@ from memorybus.config.settings import Settings, load, to_environ
 from memorybus_hermes.home import HermesHome
 from memorybus_hermes.install import install, status
 from memorybus_hermes.install.install import PythonCheck
-from memorybus_hermes.install.probe import PluginPlace
-from memorybus_hermes.install.status import HermesStatus
+from memorybus_hermes.install.status import HermesStatus, PluginPlace
 from memorybus_hermes.problems import Problems, problems_path
 
 pytestmark = pytest.mark.timeout(60)

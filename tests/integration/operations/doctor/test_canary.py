@@ -10,7 +10,7 @@ from memorybus.health.monitor import read_status
 from memorybus.history.history import History
 from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
-from memorybus_console.operations.doctor import canary
+from memorybus_console.operations.doctor import instances
 
 
 def sent(settings: Settings) -> list[str]:
@@ -24,9 +24,9 @@ def test_a_canary_passes_and_no_backend_hears_of_it(redis_client, make_settings,
     """G3: one event, which every class of provider's lane commits, without a call or a session."""
     settings = make_settings(**recorded(kind))
     with thread_worker(settings):
-        found = canary.send_and_await(settings, SYSTEM, "w1")
+        found = instances.send_and_await(settings, SYSTEM, "w1")
         assert (found.logged, found.waits) == (True, ())
-        assert canary.check_passage(found).ok
+        assert instances.check_passage(found).ok
         (one,) = read_status(settings).providers
     assert (one.applied, one.backlog, one.dead_letters) == (1, 0, 0)
     assert sent(settings) == ["CanarySent"]
@@ -36,11 +36,11 @@ def test_a_canary_passes_and_no_backend_hears_of_it(redis_client, make_settings,
 
 def test_a_lane_that_does_not_pass_it_is_named(redis_client, make_settings, monkeypatch):
     """G10: without a worker the canary is in the log and stays there; success is not noted."""
-    monkeypatch.setattr(canary, "PASSED_WITHIN", 0.2)
+    monkeypatch.setattr(instances, "PASSED_WITHIN", 0.2)
     settings = make_settings(**recorded("Blind"))
-    found = canary.send_and_await(settings, SYSTEM, "w1")
+    found = instances.send_and_await(settings, SYSTEM, "w1")
     assert (found.logged, found.waits) == (True, (NAME,))
-    assert NAME in canary.check_passage(found).found
+    assert NAME in instances.check_passage(found).found
     assert read_status(settings).canary_at is None
 
 
@@ -51,11 +51,11 @@ def test_parked_keys_hold_up_no_canary(redis_client, make_settings):
         say(bus, "s", "!permanent", "behind")
         assert bus.flush(timeout=25)
         wait_applied(redis_client, settings)
-        assert canary.send_and_await(settings, SYSTEM, "w1").waits == ()
+        assert instances.send_and_await(settings, SYSTEM, "w1").waits == ()
 
 
 def test_a_redis_that_takes_nothing_is_told_apart():
     """G9: what waits in the spool is not what waits in a lane."""
-    found = canary.check_passage(canary.CanaryPassage(logged=False, waits=(), seconds=3.0))
+    found = instances.check_passage(instances.CanaryPassage(logged=False, waits=(), seconds=3.0))
     assert not found.ok
     assert "waits in the spool" in found.found

@@ -18,7 +18,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
 from memorybus.registry.homes import local_home as place
 from memorybus.registry.instances import Instance, Live
-from memorybus_console.operations.providers import move as moving
+from memorybus_console.operations.providers import removal
 from memorybus_console.operations.providers.inventory import check_homes, list_instances
 from memorybus_console.operations.stores import Stores
 
@@ -178,16 +178,16 @@ def test_all_generations_move(redis_client, places):
             stores.homes.move(name, first)
         stores.instances.swap(NAME, None, Live("rec@2", "rec@1"))
         (home(there, "rec@2") / "kept").mkdir(parents=True)
-        move = moving.plan_move(there, "rec@2")
+        move = removal.plan_move(there, "rec@2")
         assert (move.provider, move.along, move.bare) == (NAME, ("rec@1", "rec@2"), ("rec@1",))
         assert (move.origin, move.state_found) == (first, True)
-        assert "Nothing lies here of rec@1" in moving.describe_consequence(move)
-        assert moving.carry_out(there, move, force=False).executed
+        assert "Nothing lies here of rec@1" in removal.describe_consequence(move)
+        assert removal.carry_out(there, move, force=False).executed
         homes = stores.homes.all()
     assert homes.pop("gone") == first
     assert set(homes.values()) == {place(there)}
-    assert not moving.plan_move(there, NAME).needed
-    assert moving.plan_move(here, NAME).needed
+    assert not removal.plan_move(there, NAME).needed
+    assert removal.plan_move(here, NAME).needed
 
 
 def test_a_moved_provider_is_at_home(redis_client, places, spawn):

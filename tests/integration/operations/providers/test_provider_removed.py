@@ -16,7 +16,7 @@ from memorybus.testing import FakeClock
 from memorybus_console.cli import main
 from memorybus_console.operations.providers import removal
 from memorybus_console.operations.providers.lifecycle import pause_instance, resume_instance
-from memorybus_console.operations.rebuild import drop as generation_drop
+from memorybus_console.operations.rebuild import rebuild
 from memorybus_console.operations.stores import Stores
 
 GONE = InstancePause(f"dropped: {NEXT} serves {NAME}", state="dropped")
@@ -109,12 +109,12 @@ def test_ctrl_c_says_how_a_removal_goes_on(settings, monkeypatch, capsys):
 def test_a_drop_says_what_stays_in_a_backend(settings, monkeypatch):
     """G8: a shared state is not said to be gone: it is named by its place, to be deleted there."""
     what = InstanceDescription("rec", "lookup", "shared", False, {"collection": "one"})
-    monkeypatch.setattr(generation_drop, "describe_instance", lambda *_: what)
+    monkeypatch.setattr(rebuild, "describe_instance", lambda *_: what)
     with Stores(settings) as stores:
         stores.add_instance(
             Instance(name=NEXT, provider=NAME, purpose="rebuild", options={"collection": "two"})
         )
-        drop = generation_drop.plan_drop(stores, NAME)
+        drop = rebuild.plan_drop(stores, NAME)
     assert drop.shared == {NEXT: "collection=two"}
     assert f"of {NEXT} (collection=two): delete it there" in drop.headline()
     unshared = msgspec.structs.replace(drop, shared={})

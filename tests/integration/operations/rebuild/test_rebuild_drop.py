@@ -28,10 +28,10 @@ from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, InstancePause, Live
 from memorybus_console.cli import main
 from memorybus_console.operations.copies.copies import mark_dropped
-from memorybus_console.operations.copies.freshness import find_free_name
-from memorybus_console.operations.rebuild import drop as generation_drop
-from memorybus_console.operations.rebuild.drop import plan_drop
+from memorybus_console.operations.copies.generations import find_free_name
+from memorybus_console.operations.rebuild import rebuild
 from memorybus_console.operations.rebuild.pause import LanesStalled
+from memorybus_console.operations.rebuild.rebuild import plan_drop
 from memorybus_console.operations.stores import Stores
 from memorybus_workers.hosting import hosts
 
@@ -70,7 +70,7 @@ def test_half_a_drop_is_ended_by_the_same_command(redis_client, make_settings, m
     with Stores(settings) as stores:
         stores.lanes.note_new_lanes(NAME)
         with monkeypatch.context() as patch:
-            patch.setattr(generation_drop, "delete_state", refuse)
+            patch.setattr(rebuild, "delete_state", refuse)
             with pytest.raises(OSError, match="a disk"):
                 drop(settings)
         drop(settings)

@@ -38,8 +38,8 @@ from memorybus.registry.instances import Instance, InstancePause, Instances, Liv
 from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, running_rebuilds
 from memorybus.testing import FakeClock
 from memorybus_console.operations.copies.copies import mark_dropped
-from memorybus_console.operations.rebuild import drop as generation_drop
-from memorybus_console.operations.rebuild.drop import plan_drop
+from memorybus_console.operations.rebuild import rebuild
+from memorybus_console.operations.rebuild.rebuild import plan_drop
 from memorybus_console.operations.stores import Stores
 
 
@@ -96,7 +96,7 @@ def test_who_lost_its_lock_does_not_drop_what_serves(settings, monkeypatch):
         serves(settings, NEXT)
         mark_dropped(stores, name)
 
-    monkeypatch.setattr(generation_drop, "mark_dropped", late)
+    monkeypatch.setattr(rebuild, "mark_dropped", late)
     with Stores(settings) as stores:
         stores.add_instance(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         with pytest.raises(RebuildRuns):
@@ -117,7 +117,7 @@ def test_a_drop_leaves_what_was_rolled_back_to(settings):
         times_out(settings)
         serves(settings, NAME)
         with pytest.raises(MemoryBusError, match="run the same command again"):
-            generation_drop.drop_generations(late, what, "ann", FakeClock())
+            rebuild.drop_generations(late, what, "ann", FakeClock())
         assert home(settings).exists()
         assert late.stores.lanes.count_remaining(NAME) > 0
         assert late.stores.instances.live()[NAME].previous == NEXT

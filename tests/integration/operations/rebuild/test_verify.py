@@ -12,7 +12,7 @@ from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
 from memorybus.registry.rebuild_lock import RebuildLock
-from memorybus_console.operations.copies.freshness import find_free_name
+from memorybus_console.operations.copies.generations import find_free_name
 from memorybus_console.operations.stores import Stores
 
 CHECKED = f"{NAME}.verify@1"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from memorybus.errors import ConfigError
 from memorybus.testing import FakeClock
-from memorybus_console.cli.progress import LINE_INTERVAL, LineSchedule, note_on_interrupt
-from memorybus_console.operations import known_providers
-from memorybus_console.operations.copies.filling import time_text
+from memorybus_console.cli.failures import LINE_INTERVAL, LineSchedule, note_on_interrupt
+from memorybus_console.operations import stores
+from memorybus_console.operations.copies.replay import time_text
 from memorybus_console.operations.moments import moment_of, moment_text
 from memorybus_console.views.output import Output
 
@@ -52,7 +52,7 @@ def desk(*names: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("check", [known_providers.check_provider, known_providers.check_instance])
+@pytest.mark.parametrize("check", [stores.check_provider, stores.check_instance])
 def test_a_name_that_nobody_knows_is_told_with_those_there_are(check):
     """Every command says it alike, with the nearest name."""
     check(desk("builtin"), "builtin")

@@ -9,7 +9,7 @@ import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.processes.reports import KindOffer, OptionField
-from memorybus_console.cli.providers import setup_answers
+from memorybus_console.cli.providers import dialogue
 from memorybus_console.cli.providers.dialogue import Dialogue, option_text, parse_choice
 from memorybus_console.operations.providers.setup import SetupAnswers, Target
 from rich.console import Console
@@ -49,7 +49,7 @@ def asked(
     """Ask for the options of an instance."""
     settings = Settings(secrets_file=str(tmp_path / "secrets.toml"))
     given = SetupAnswers(Target("work", "far"), said, {})
-    return setup_answers.ask_options(person.dialogue, settings, FIELDS, now or {}, given)
+    return dialogue.ask_options(person.dialogue, settings, FIELDS, now or {}, given)
 
 
 def test_what_is_left_at_its_default_is_not_written(tmp_path):
@@ -121,7 +121,7 @@ def test_a_required_option_is_asked_until_it_is_there():
     given = SetupAnswers(Target("work", "far"), {}, {})
     fields = (OptionField("who", "whose", required=True),)
 
-    found = setup_answers.ask_options(person.dialogue, Settings(), fields, {}, given)
+    found = dialogue.ask_options(person.dialogue, Settings(), fields, {}, given)
 
     assert found.options == {"who": "x"}
     assert "who is required" in person.screen.getvalue()
@@ -138,9 +138,7 @@ def from_flags(
 ) -> Any:
     """Return what flags say."""
     wanted = [Target("work", "far"), *([Target("home", "far")] if two else [])]
-    return setup_answers.answers_from_flags(
-        wanted, {"far": OFFER}, changes, secrets, io.StringIO(lines)
-    )
+    return dialogue.answers_from_flags(wanted, {"far": OFFER}, changes, secrets, io.StringIO(lines))
 
 
 def test_flags_are_read_by_the_schema():

@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 from memorybus.errors import ConfigError, install_command
-from memorybus_hermes.config import active_provider, checkpoint_required
-from memorybus_hermes.home import HermesHome, find_home, profile_of
+from memorybus_hermes.home import (
+    HermesHome,
+    active_provider,
+    checkpoint_required,
+    find_home,
+    profile_of,
+)
 from memorybus_hermes.install import install
 from memorybus_hermes.install.install import NotInstalled
 

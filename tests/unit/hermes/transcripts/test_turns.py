@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.text.cleaning import clean_messages
 from memorybus_hermes.transcripts.scaffolding import is_by_host, opens_turn, user_text
-from memorybus_hermes.transcripts.turns import bounded_messages, clip_text, find_turn
+from memorybus_hermes.transcripts.stored_turns import bounded_messages, clip_text, find_turn
 
 SKILL = (
     '[IMPORTANT: The user has invoked the "plan" skill, indicating they want it. '

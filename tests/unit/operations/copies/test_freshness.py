@@ -5,7 +5,7 @@ from helpers.providers.recording import Blind
 from memorybus.config.settings import Settings
 from memorybus.processes.reports import InstanceDescription
 from memorybus.registry.instances import Instance, InstancesView
-from memorybus_console.operations.copies.freshness import (
+from memorybus_console.operations.copies.generations import (
     describe_remedy,
     describe_shared_state,
     owner_of,

@@ -33,7 +33,7 @@ from memorybus.outbox.files import SpoolFiles
 from memorybus.redis.facts import Server
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
-from memorybus_console.operations.doctor import canary, doctor, host
+from memorybus_console.operations.doctor import doctor, instances
 from memorybus_console.operations.doctor.doctor import (
     LOG_TOPICS,
     SERVICE_TOPICS,
@@ -243,10 +243,10 @@ def test_events_for_another_redis_are_told(short_dir):
     ours = Settings(data_dir=short_dir)
     other = msgspec.structs.replace(ours, url="redis://elsewhere", namespace="zz")
     spooled(ours)
-    assert host.check_other_spools(ours).ok
+    assert doctor.check_other_spools(ours).ok
 
     spooled(other)
-    check = host.check_other_spools(ours)
+    check = doctor.check_other_spools(ours)
 
     assert not check.ok
     assert f"1 in {other.spool_dir}" in check.found
@@ -264,9 +264,9 @@ def test_what_our_own_redis_has_does_not_wait(monkeypatch, short_dir):
         asked.append(settings.namespace)
         return status()
 
-    monkeypatch.setattr(host, "read_status", read)
+    monkeypatch.setattr(doctor, "read_status", read)
 
-    assert host.check_other_spools(ours).ok
+    assert doctor.check_other_spools(ours).ok
     assert asked == ["zz"]
 
 
@@ -316,10 +316,10 @@ class FakeBus:
 def test_an_interrupted_canary_is_removed(flushes, raised, monkeypatch, short_dir):
     """Whatever stops the canary, its memory is taken back, and the reason goes on."""
     bus = FakeBus(flushes)
-    monkeypatch.setattr(canary.MemoryBus, "connect", lambda settings: bus)
+    monkeypatch.setattr(instances.MemoryBus, "connect", lambda settings: bus)
 
     with pytest.raises(raised):
-        canary.send_and_recall(Settings(data_dir=short_dir), FakeClock(), "w1")
+        instances.send_and_recall(Settings(data_dir=short_dir), FakeClock(), "w1")
 
     assert bus.told == ["add", "remove", "ended", "closed"]
 
@@ -327,14 +327,14 @@ def test_an_interrupted_canary_is_removed(flushes, raised, monkeypatch, short_di
 @pytest.mark.parametrize(
     ("flight", "ok", "said"),
     [
-        (canary.CanaryRecall(True, True, 0.03), True, "30 ms"),
-        (canary.CanaryRecall(True, False, 10.0), False, "not recalled"),
-        (canary.CanaryRecall(False, False, 3.0), False, "did not take it"),
+        (instances.CanaryRecall(True, True, 0.03), True, "30 ms"),
+        (instances.CanaryRecall(True, False, 10.0), False, "not recalled"),
+        (instances.CanaryRecall(False, False, 3.0), False, "did not take it"),
     ],
 )
 def test_the_canary_says_how_far_it_came(flight, ok, said):
     """Each stage that was not reached has its own words."""
-    check = canary.check_recall(flight)
+    check = instances.check_recall(flight)
 
     assert check.ok is ok
     assert said in check.found

@@ -11,7 +11,7 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus_console.operations.events.words import SearchWords, texts_of
+from memorybus_console.operations.events.search import SearchWords, texts_of
 
 TURN = TurnCompleted(
     user="Where is my\n  Blue Bicycle?",

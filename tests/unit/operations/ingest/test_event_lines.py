@@ -22,7 +22,7 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus_console.operations.ingest.event_lines import EventLines, events_of, holds_events
+from memorybus_console.operations.ingest.files import EventLines, events_of, holds_events
 from memorybus_console.operations.ingest.reading.model import TranscriptError
 
 LINES = EventLines()

@@ -3,7 +3,7 @@
 import pytest
 from memorybus.errors import ConfigError
 from memorybus.processes.reports import OptionField
-from memorybus_console.operations.providers.answers import default_variable, parse_answer
+from memorybus_console.operations.providers.setup import default_variable, parse_answer
 
 MODE = OptionField("mode", choices=("fast", "deep", 3))
 SECRET = OptionField("api_key_env", secret=True)

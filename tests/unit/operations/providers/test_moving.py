@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from memorybus.registry.homes import Home
 from memorybus_console.operations.providers.inventory import ListedProvider, check_homes
-from memorybus_console.operations.providers.move import (
+from memorybus_console.operations.providers.removal import (
     Move,
     describe_consequence,
     describe_move,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from memorybus.config.settings import FILE_NAME, Settings, load
 from memorybus.errors import ConfigError
-from memorybus_console.operations.providers import config_file, setup
+from memorybus_console.operations.providers import setup
 from memorybus_console.operations.providers.setup import SetupAnswers, Target, parse_targets
 
 KEY = "correct-horse-battery"
@@ -106,27 +106,27 @@ def test_names_that_cannot_be_are_refused(words):
 
 def test_the_secrets_file_is_private_and_whole(place):
     """It is made so that its user alone may read it; comments in it stay, too."""
-    path = config_file.secrets_path(settings())
-    config_file.write_edit(config_file.edit_secrets(path, {"A": "old", "B": KEY}))
+    path = setup.secrets_path(settings())
+    setup.write_edit(setup.edit_secrets(path, {"A": "old", "B": KEY}))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("# keys\n" + path.read_text())
 
-    config_file.write_edit(config_file.edit_secrets(path, {"A": 'n"e\\w'}))
+    setup.write_edit(setup.edit_secrets(path, {"A": 'n"e\\w'}))
 
     assert path == place / "memorybus.secrets.toml"
     assert path.read_text().startswith("# keys\n")
-    assert config_file.read_secrets(path) == {"A": 'n"e\\w', "B": KEY}
+    assert setup.read_secrets(path) == {"A": 'n"e\\w', "B": KEY}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_write_that_is_interrupted_leaves_nothing(place, monkeypatch):
     """Neither half a file nor a copy of it is there afterwards."""
-    path = config_file.secrets_path(settings())
-    edit = config_file.edit_secrets(path, {"A": KEY})
-    monkeypatch.setattr(config_file.os, "fsync", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    path = setup.secrets_path(settings())
+    edit = setup.edit_secrets(path, {"A": KEY})
+    monkeypatch.setattr(setup.os, "fsync", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
 
     with pytest.raises(KeyboardInterrupt):
-        config_file.write_edit(edit)
+        setup.write_edit(edit)
 
     assert sorted(one.name for one in place.iterdir()) == [FILE_NAME]
 
@@ -138,7 +138,7 @@ def test_a_rehearsal_has_the_secrets_and_leaves_none():
 
     with setup.trial_settings(what, {}) as then:
         copy = Path(then.secrets_file)
-        assert config_file.read_secrets(copy) == {"WORK_API_KEY": KEY}
+        assert setup.read_secrets(copy) == {"WORK_API_KEY": KEY}
         assert then.provider_options("work")["base_url"] == "http://far:8000"
 
     assert not copy.exists()

@@ -128,7 +128,6 @@ def _parse_message(record: Record, left_out: LeftOut) -> ParsedRecord:
 
 
 def _said(record: Record, left_out: LeftOut) -> str:
-    """Return what an agent said in a message."""
     content = content_of(record.value, "assistant", left_out).text
     calls = [call for call in _list_of(record.value, "tool_calls") if isinstance(call, dict)]
     thinks_aloud = bool(calls) and record.value.get("agent_type") not in _SPEAKS_BESIDE_TOOLS

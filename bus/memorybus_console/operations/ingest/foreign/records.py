@@ -32,80 +32,59 @@ class ForeignError(UnreadableInput):
 
 
 class Record(NamedTuple):
-    """One object of an export, and its place (``file:line`` or ``file: item 7``).
-
-    Attributes:
-        zone: the zone of times that name none.
-    """
+    """One object of an export, and its place (``file:line`` or ``file: item 7``)."""
 
     where: str
     value: dict[str, Any]
-    zone: tzinfo
+    zone: tzinfo  # the zone of times that name none
 
 
 class ForeignMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a source remembers: it becomes a write to a memory store.
 
     Attributes:
-        id: the source's own id, with its kind if ids of two kinds may be the same.
         at: when it was remembered first, milliseconds; None if the source does not say.
-        until: when it ceased to be true, milliseconds; None if it is still true.
-        user: the person it is about; empty if the source does not say.
-        agent: the agent that remembers it; empty if the source does not say.
-        workspace: the project; empty if the source does not say.
         store: the store it belongs to: the person's, or that of the agent's own notes, which it
             shows to everybody.
-        replaces: the older text that this one replaces; empty if there is none.
-        session: the session it comes from, in the source's words; empty if unknown.
-        kind: what the source calls it; empty if it has no word.
     """
 
-    id: str
+    id: str  # the source's own id, with its kind if ids of two kinds may be the same
     text: str
     at: int | None = None
-    until: int | None = None
-    user: str = ""
-    agent: str = ""
-    workspace: str = ""
+    until: int | None = None  # when it ceased to be true, milliseconds; None if it is still true
+    user: str = ""  # the person it is about; empty if the source does not say
+    agent: str = ""  # the agent that remembers it; empty if the source does not say
+    workspace: str = ""  # the project; empty if the source does not say
     store: StoreName = "user"
-    replaces: str = ""
-    session: str = ""
-    kind: str = ""
+    replaces: str = ""  # the older text that this one replaces; empty if there is none
+    session: str = ""  # the session it comes from, in the source's words; empty if unknown
+    kind: str = ""  # what the source calls it; empty if it has no word
 
 
 class ForeignMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a conversation; the messages of a session become turns.
-
-    Attributes:
-        at: when it was said, milliseconds; None if the source does not say.
-        user: the person; empty for a message of an agent.
-        agent: the agent; empty if the source does not say.
-        workspace: the project; empty if the source does not say.
-        name: the speaker's name, if the source gives it.
-    """
+    """A message of a conversation; the messages of a session become turns."""
 
     id: str
     speaker: Speaker
     text: str
     session: str
-    at: int | None = None
-    user: str = ""
-    agent: str = ""
-    workspace: str = ""
-    name: str = ""
+    at: int | None = None  # when it was said, milliseconds; None if the source does not say
+    user: str = ""  # the person; empty for a message of an agent
+    agent: str = ""  # the agent; empty if the source does not say
+    workspace: str = ""  # the project; empty if the source does not say
+    name: str = ""  # the speaker's name, if the source gives it
 
 
 class ParsedExport(msgspec.Struct, kw_only=True):
     """The content of an export.
 
     Attributes:
-        memories: what is remembered, in the order of the source.
         skipped: how many records are left out on purpose: empty ones, and kinds that are not
             needed.
         left_out: records that are not as the source documents them, and what is dropped.
     """
 
-    memories: list[ForeignMemory] = []
+    memories: list[ForeignMemory] = []  # what is remembered, in the order of the source
     messages: list[ForeignMessage] = []
     skipped: int = 0
     left_out: LeftOut = msgspec.field(default_factory=LeftOut)
@@ -166,22 +145,15 @@ _INHERITED = (
 )  # fmt: skip
 """The fields of an object around records that count for those of them that do not have them."""
 
-_MAX_DEPTH = 8
-"""How deep lists of records may lie within each other (G10)."""
+_MAX_DEPTH = 8  # how deep lists of records may lie within each other (G10)
 
 
 class Export(NamedTuple):
-    """An export before parsing.
+    """An export before parsing."""
 
-    Attributes:
-        data: its bytes; see `decoded_lines`.
-        name: the file or the address, for places.
-        zone: the zone of times that name none.
-    """
-
-    data: bytes
-    name: str
-    zone: tzinfo
+    data: bytes  # its bytes; see `decoded_lines`
+    name: str  # the file or the address, for places
+    zone: tzinfo  # the zone of times that name none
 
     def parse_json(self, left_out: LeftOut) -> JsonFile:
         """Return the JSON values of the export.

@@ -24,11 +24,9 @@ import msgspec
 
 from memorybus_console.operations.ingest.foreign.records import ForeignError
 
-TIMEOUT = 60.0
-"""Seconds that a service may take before it sends anything."""
+TIMEOUT = 60.0  # seconds that a service may take before it sends anything
 
-LARGEST_ANSWER = 64 << 20
-"""The most bytes of an answer (G10)."""
+LARGEST_ANSWER = 64 << 20  # the most bytes of an answer (G10)
 
 _CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError, RecursionError)
 
@@ -37,9 +35,7 @@ class Fetch(Protocol):
     """Sends requests to a service."""
 
     @property
-    def address_query(self) -> Mapping[str, str]:
-        """Return the query of the address, which says what to read there."""
-        ...
+    def address_query(self) -> Mapping[str, str]: ...
 
     def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the JSON object at a path below the address; a request with a body is a POST."""
@@ -114,21 +110,17 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def http_error_302(
         self, req: object, fp: object, code: int, msg: str, headers: object
     ) -> NoReturn:
-        """Refuse the redirect."""
         raise ForeignError(f"it redirects ({code}); name the address it redirects to")
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
-PAGE_SIZE = 100
-"""How many records a page has."""
+PAGE_SIZE = 100  # how many records a page has
 
-MEM0_LIMIT = 1_000_000
-"""How many memories are requested from Mem0, which has no pages."""
+MEM0_LIMIT = 1_000_000  # how many memories are requested from Mem0, which has no pages
 
 _MEM0_IDS = ("user_id", "agent_id", "run_id")
-_MEM0_DEFAULT_LIMIT = 20
-"""How many memories a Mem0 server that does not know ``top_k`` returns."""
+_MEM0_DEFAULT_LIMIT = 20  # how many memories a Mem0 server that does not know ``top_k`` returns
 
 SourcePage: TypeAlias = dict[str, Any]
 
@@ -138,14 +130,12 @@ class LiveSource(msgspec.Struct, frozen=True):
 
     Attributes:
         pages: yields its content page by page; raises `ForeignError`.
-        key: the environment variable with its key, named as by its own client; "" for none.
-        prefix: the text before the key in that header.
     """
 
     pages: Callable[[Fetch], Iterator[SourcePage]]
-    key: str = ""
+    key: str = ""  # the environment variable with its key, named as by its own client; "" for none
     header: str = "Authorization"
-    prefix: str = "Bearer "
+    prefix: str = "Bearer "  # the text before the key in that header
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the header with a key; no header if there is no key."""

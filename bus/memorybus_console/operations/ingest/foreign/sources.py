@@ -5,16 +5,18 @@ hindsight-client 1.1.0 (``memory_unit_list_item.py``, ``list_memory_units_respon
 2.7.0 (``honcho/api_types.py``, ``honcho/pagination.py``) and zep-cloud 4.0.1 (``zep_cloud/types``).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
 from memorybus.ids import text_digest
 
-from memorybus_console.operations.ingest.foreign import letta, mentisdb
+from memorybus_console.operations.ingest.foreign import letta
 from memorybus_console.operations.ingest.foreign.records import (
     Export,
+    ForeignError,
     ForeignMemory,
     ForeignMessage,
     ParsedExport,
@@ -23,10 +25,72 @@ from memorybus_console.operations.ingest.foreign.records import (
     Speaker,
     begin_of,
     parse_export,
+    parse_records,
     text_of,
     time_of,
 )
-from memorybus_console.operations.ingest.reading.names import role_of
+from memorybus_console.operations.ingest.reading.names import id_text, role_of
+from memorybus_console.operations.ingest.report import LeftOut
+
+LISTS = ("thoughts",)
+_REPLACING_RELATIONS = frozenset(("supersedes", "corrects", "invalidates"))
+
+
+def parse(export: Export) -> ParsedExport:
+    """Return the thoughts of an export.
+
+    A thought that supersedes, corrects or invalidates another one of this export replaces it.
+    Thoughts with the scope of an agent are the agent's own notes; all others belong to a person.
+
+    Raises:
+        ForeignError: the file cannot be read.
+    """
+    left_out = LeftOut()
+    records = list(export.records(LISTS, left_out))
+    parsed = parse_records(records, _parse_thought, left_out)
+    replaced = {
+        id_text(record.value.get("id")): _replaced_ids(record.value.get("relations"))
+        for record in records
+    }
+    given = (record.value.get("relations") for record in records)
+    relations = sum(len(one) for one in given if isinstance(one, list))
+    left_out.drop("relations", relations - sum(map(len, replaced.values())))
+    texts = {kept.id: kept.text for kept in parsed.memories}
+    parsed.memories = [_with_replaced(kept, replaced[kept.id], texts) for kept in parsed.memories]
+    return parsed
+
+
+def _parse_thought(record: Record) -> ParsedRecord:
+    scope = text_of(record, "scope", default="")
+    relations = record.value.get("relations")
+    if not isinstance(relations, list | None):
+        raise ForeignError(f"'relations' must be a list, not {type(relations).__name__}")
+    return ForeignMemory(
+        id=text_of(record, "id"),
+        text=text_of(record, "content"),
+        at=begin_of(record, "timestamp"),
+        user=text_of(record, "agent_owner", default=""),
+        agent=text_of(record, "agent_id", default=""),
+        store="memory" if scope.lower() == "agent" else "user",
+        kind=text_of(record, "thought_type", default=""),
+    )
+
+
+def _replaced_ids(relations: object) -> Sequence[str]:
+    given = relations if isinstance(relations, list) else []
+    return [
+        id_text(one.get("target_id"))
+        for one in given
+        if isinstance(one, dict) and str(one.get("kind")).lower() in _REPLACING_RELATIONS
+    ]
+
+
+def _with_replaced(
+    kept: ForeignMemory, targets: Sequence[str], texts: Mapping[str, str]
+) -> ForeignMemory:
+    old = next((texts[target] for target in targets if target in texts), "")
+    return msgspec.structs.replace(kept, replaces=old)
+
 
 _SPEAKERS: Mapping[str | None, Speaker] = MappingProxyType(
     {"user": "user", "assistant": "assistant"}
@@ -190,7 +254,7 @@ PARSERS: Mapping[str, Callable[[Export], ParsedExport]] = MappingProxyType({
     "mem0": _lists(_read_mem0, "results", "memories"),
     "hindsight": _lists(_read_hindsight, "items", "memories"),
     "honcho": _lists(_read_honcho, "items", "messages", "conclusions", "sessions"),
-    "mentisdb": mentisdb.parse,
+    "mentisdb": parse,
     "zep": _parse_zep,
     "letta": letta.parse,
     "memorybus": _lists(_read_stored, "memories"),

@@ -48,11 +48,9 @@ _MARKS = ("thought", "isThought", "is_thought")
 
 _THINK = ("<think>", "<thinking>")
 _TAG = re.compile("<([^>]*)>")
-_MAX_DEPTH = 8
-"""How deep parts may lie within each other; what lies deeper has no words (G10)."""
+_MAX_DEPTH = 8  # how deep parts may lie within each other; what lies deeper has no words (G10)
 
-_MAX_DATA_CHARS = 256
-"""The longest text in a part without words, such as a picture (G10)."""
+_MAX_DATA_CHARS = 256  # the longest text in a part without words, such as a picture (G10)
 
 
 class MessageContent(NamedTuple):
@@ -61,14 +59,12 @@ class MessageContent(NamedTuple):
     Attributes:
         kept: the content as the turn's messages keep it: a text, or a list of parts if not all of
             them are words; None if the message has none.
-        by_tool: whether it has a call or a result of a tool.
-        decides: whether it is the message's content, even if another field has words.
     """
 
     text: str
     kept: Any
-    by_tool: bool
-    decides: bool
+    by_tool: bool  # whether it has a call or a result of a tool
+    decides: bool  # whether it is the message's content, even if another field has words
 
 
 def content_of(message: Mapping[str, Any], role: str, left_out: LeftOut) -> MessageContent:

@@ -24,8 +24,7 @@ LARGEST_UNPACKED = 256 << 20
 """The most bytes of an unpacked gzip file (G10): a small file may unpack to a whole disk."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-MAX_MEMBERS = 10_000
-"""The most files that are read in a ZIP archive (G10)."""
+MAX_MEMBERS = 10_000  # the most files that are read in a ZIP archive (G10)
 
 _MOST_PACKED = 200
 """How many times as large as packed a file of an archive may be, if it is larger than a MiB."""
@@ -178,13 +177,9 @@ class JsonLine(NamedTuple):
 
 
 class JsonFile(NamedTuple):
-    """The JSON values of a file.
+    """The JSON values of a file."""
 
-    Attributes:
-        lines: the values; those of a list are numbered as its items.
-    """
-
-    lines: list[JsonLine]
+    lines: list[JsonLine]  # the values; those of a list are numbered as its items
     single: bool
 
 

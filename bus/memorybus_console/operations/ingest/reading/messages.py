@@ -10,11 +10,11 @@ Messages that name no session belong to the file's own.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from memorybus.events import Message
 
-from memorybus_console.operations.ingest.reading import chats
 from memorybus_console.operations.ingest.reading.contents import (
     TEXT_FIELDS,
     MessageContent,
@@ -58,30 +58,21 @@ _ID_FIELDS = ("uuid", "id")
 _NAMES_A_TALK = ("chat_messages",)
 """The lists beside which ``name`` is the conversation's title, and nobody's name."""
 
-_MAX_DEPTH = 8
-"""How deep lists of messages may lie within each other (G10)."""
+_MAX_DEPTH = 8  # how deep lists of messages may lie within each other (G10)
 
-_MAX_AROUND = 3
-"""How many objects may be around a message (G10)."""
+_MAX_AROUND = 3  # how many objects may be around a message (G10)
 
 _CONTENTS = (*TEXT_FIELDS, *_LISTS, "mapping")
 
 
 class Surroundings(NamedTuple):
-    """What the objects around a message say.
-
-    Attributes:
-        named: whether the file names it; else it is made of the file's name.
-        at: the time, milliseconds; None if it is not said.
-        title: the title; "" if it is not said.
-        name: the name of the person; "" if it is not said.
-    """
+    """What the objects around a message say."""
 
     session: str
-    named: bool = False
-    at: int | None = None
-    title: str = ""
-    name: str = ""
+    named: bool = False  # whether the file names it; else it is made of the file's name
+    at: int | None = None  # the time, milliseconds; None if it is not said
+    title: str = ""  # the title; "" if it is not said
+    name: str = ""  # the name of the person; "" if it is not said
 
 
 class FoundMessage(NamedTuple):
@@ -157,9 +148,9 @@ def _items_of(value: Any) -> tuple[str, Sequence[Any] | None]:
     if not isinstance(value, dict):
         return "", None
     if isinstance(value.get("mapping"), dict):
-        return "mapping", chats.chatgpt_messages(value)
+        return "mapping", chatgpt_messages(value)
     if isinstance(value.get("chat_messages"), list):
-        return "chat_messages", chats.claude_ai_messages(value)
+        return "chat_messages", claude_ai_messages(value)
     lists = (key for key in _LISTS if isinstance(value.get(key), list))
     key = next(lists, "")
     is_list = key and (key == "messages" or role_of(value) is None)
@@ -189,7 +180,6 @@ def _inner_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def describe_type(value: Any) -> str:
-    """Return the type of a JSON value in words."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
     return "null" if value is None else names.get(type(value), "a number")
 
@@ -278,7 +268,6 @@ class _MessageReader:
         )
 
     def session(self, session: str, messages: Sequence[_Message]) -> RecordedSession:
-        """Return the turns of a session's messages."""
         ordered = _in_order(messages)
         turns = with_unique_ids([self._turn(group) for group in _group_by_turn(ordered)])
         around = messages[0].around
@@ -369,3 +358,88 @@ def _join_texts(group: Sequence[_Message], role: str) -> str:
 
 def _first_name(group: Sequence[_Message], role: str) -> str:
     return next((one.name for one in group if one.role == role and one.name), "")
+
+
+_SHOWN_TO = (None, "", "all")  # the recipients of a message that the person saw; others are tools
+
+
+class _Node(NamedTuple):
+    parent: object
+    at: object
+    message: Mapping[str, Any]
+
+
+def chatgpt_messages(conversation: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of the branch that was shown last, without hidden ones and calls."""
+    nodes = {
+        key: _Node(node.get("parent"), message.get("create_time"), message)
+        for key, node in conversation["mapping"].items()
+        if isinstance(node, dict)
+        for message in [node["message"] if isinstance(node.get("message"), dict) else {}]
+    }
+    branch = _branch(nodes, conversation.get("current_node"))
+    return [_plain(message) for message in branch if message and _is_shown(message)]
+
+
+def claude_ai_messages(conversation: Mapping[str, Any]) -> list[Any]:
+    """Return the messages of the branch that was shown last; a file stands for missing words."""
+    messages = conversation["chat_messages"]
+    nodes = {
+        str(message.get("uuid")): _Node(
+            message.get("parent_message_uuid"), message.get("created_at"), message
+        )
+        for message in messages
+        if isinstance(message, dict)
+    }
+    if len(nodes) < len(messages):
+        return list(messages)
+    leaf = conversation.get("current_leaf_message_uuid")
+    return [_with_files(message) for message in _branch(nodes, leaf)]
+
+
+def _branch(nodes: Mapping[str, _Node], leaf: object) -> list[Mapping[str, Any]]:
+    """Return the messages from the root to a leaf; to the newest one if there is no such leaf.
+
+    If no node says which one is before it, their order in the file counts.
+    """
+    if not any(node.parent in nodes for node in nodes.values() if isinstance(node.parent, str)):
+        return [node.message for node in nodes.values()]
+    at: object = leaf if isinstance(leaf, str) and leaf in nodes else _newest(nodes)
+    path: dict[str, _Node] = {}
+    while isinstance(at, str) and at in nodes and at not in path:
+        path[at] = nodes[at]
+        at = nodes[at].parent
+    return [node.message for node in path.values()][::-1]
+
+
+def _newest(nodes: Mapping[str, _Node]) -> str:
+    """Return the node with the latest time, of equal ones the last; without times the last one."""
+    keys = list(nodes)[::-1]
+    for kind in (int | float, str):
+        timed = [(nodes[key].at, key) for key in keys if isinstance(nodes[key].at, kind)]
+        if timed:
+            return max(timed, key=itemgetter(0))[1]
+    return keys[0]
+
+
+def _is_shown(message: Mapping[str, Any]) -> bool:
+    metadata = message.get("metadata")
+    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    return message.get("recipient") in _SHOWN_TO and hidden is not True
+
+
+def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
+    author = message.get("author")
+    kept = {name: message[name] for name in ("id", "content", "create_time") if name in message}
+    name = author.get("name") if isinstance(author, dict) else None
+    return kept | {"role": author} | ({"name": name} if isinstance(name, str) else {})
+
+
+def _with_files(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message; one that consists of files has their names as its words."""
+    if message.get("text") or message.get("content"):
+        return message
+    listed = [message.get("attachments"), message.get("files")]
+    files = [one for held in listed if isinstance(held, list) for one in held]
+    names = [str(file.get("file_name") or "a file") for file in files if isinstance(file, dict)]
+    return {**message, "text": "\n".join(f"[attached: {name}]" for name in names)}

@@ -10,8 +10,7 @@ from memorybus.text.bounding import fit_messages
 
 from memorybus_console.operations.ingest.report import LeftOut, UnreadableInput
 
-_OVERHEAD_BYTES = 4_096
-"""Bytes of an event that are neither texts nor messages."""
+_OVERHEAD_BYTES = 4_096  # bytes of an event that are neither texts nor messages
 
 
 class TranscriptError(UnreadableInput):
@@ -22,12 +21,11 @@ class ReadingOptions(msgspec.Struct, frozen=True):
     """What the settings say of files.
 
     Attributes:
-        zone: the zone of times that name none.
         event_max_bytes: the size of the largest event: what else a turn's messages hold is cut
             until they fit.
     """
 
-    zone: tzinfo = UTC
+    zone: tzinfo = UTC  # the zone of times that name none
     event_max_bytes: int = 1 << 20
 
     def fitting(
@@ -44,21 +42,17 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One exchange. Either side may be empty, but not both.
 
     Attributes:
-        user: what the person said, verbatim.
-        assistant: what the agent said, verbatim.
         messages: the turn's messages with all their fields; empty if the two sides say everything.
-        assistant_name: the agent's name, if the file gives it.
-        at: when it was said, milliseconds; None if the file does not say.
         source_id: the id that the source gives the turn's first message; "" if it gives none that
             no other turn of the session has.
     """
 
-    user: str = ""
-    assistant: str = ""
+    user: str = ""  # what the person said, verbatim
+    assistant: str = ""  # what the agent said, verbatim
     messages: tuple[Message, ...] = ()
     user_name: str = ""
-    assistant_name: str = ""
-    at: int | None = None
+    assistant_name: str = ""  # the agent's name, if the file gives it
+    at: int | None = None  # when it was said, milliseconds; None if the file does not say
     source_id: str = ""
 
 
@@ -66,19 +60,15 @@ class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
     """The turns of one session.
 
     Attributes:
-        named: whether the file names the session; else its id is made of the file's name.
         turns: the turns in the order of the file; the index is the turn's ordinal.
-        after: the session that this one continues; empty for the first of a lineage.
-        user: the person who talks; empty if the file does not say.
-        at: when the session began, milliseconds; None if the file does not say.
     """
 
     session: str
-    named: bool
+    named: bool  # whether the file names the session; else its id is made of the file's name
     turns: tuple[RecordedTurn, ...]
-    after: str = ""
-    user: str = ""
-    at: int | None = None
+    after: str = ""  # the session that this one continues; empty for the first of a lineage
+    user: str = ""  # the person who talks; empty if the file does not say
+    at: int | None = None  # when the session began, milliseconds; None if the file does not say
     title: str = ""
 
 
@@ -88,19 +78,17 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         conversations: the sessions in the order of the file; one that continues another comes
             after it.
-        skipped: how many messages were left out because they have no content.
         left_out: the lines that cannot be read, and what is dropped of the others.
         formats: how it is written: the names of `transcripts.FORMATS`, several for an archive.
     """
 
     conversations: tuple[RecordedSession, ...]
-    skipped: int = 0
+    skipped: int = 0  # how many messages were left out because they have no content
     left_out: LeftOut = msgspec.field(default_factory=LeftOut)
     formats: tuple[str, ...] = ()
 
     @property
     def turns(self) -> int:
-        """How many turns the file holds."""
         return sum(len(conversation.turns) for conversation in self.conversations)
 
 

@@ -13,8 +13,7 @@ from memorybus.text.times import parse_timestamp
 
 from memorybus_console.operations.ingest.report import LeftOut
 
-REASONING = "reasoning"
-"""The role of a message that is a model's reasoning alone."""
+REASONING = "reasoning"  # the role of a message that is a model's reasoning alone
 
 ROLE_FIELDS = (
     "role_type", "role", "author", "sender", "from", "speaker", "message_type", "type",
@@ -59,7 +58,6 @@ def _role_named(value: object) -> str | None:
 
 
 def plain_name(name: str) -> str:
-    """Return a name as the tables have it."""
     plain = name.lower().translate(_SEPARATORS)
     for ending in _ENDINGS:
         plain = plain.removesuffix(ending)
@@ -120,7 +118,6 @@ def time_in(value: Mapping[str, Any], zone: tzinfo, left_out: LeftOut) -> int | 
 
 
 def plain_time(value: Any) -> Any:
-    """Return a time without the object around it."""
     for _ in range(_MAX_AROUND):
         if not isinstance(value, Mapping):
             break
@@ -128,5 +125,4 @@ def plain_time(value: Any) -> Any:
     return value
 
 
-_MAX_AROUND = 3
-"""How many objects may be around a time: ``{"$date": {"$numberLong": "…"}}``."""
+_MAX_AROUND = 3  # how many objects may be around a time: ``{"$date": {"$numberLong": "…"}}``

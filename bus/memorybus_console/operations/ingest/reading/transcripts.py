@@ -29,16 +29,11 @@ PlainLines: TypeAlias = Callable[[Iterable[JsonLine], LeftOut], Iterable[JsonLin
 
 
 class Format(NamedTuple):
-    """A format of conversations.
-
-    Attributes:
-        is_value: whether a JSON value of a file is of this format.
-        plain_lines: makes messages of lines that are none.
-    """
+    """A format of conversations."""
 
     name: str
-    is_value: Callable[[Any], bool]
-    plain_lines: PlainLines = lambda lines, _: lines
+    is_value: Callable[[Any], bool]  # whether a JSON value of a file is of this format
+    plain_lines: PlainLines = lambda lines, _: lines  # makes messages of lines that are none
 
 
 def _has(field: str, kind: type) -> Callable[[Any], bool]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten, Scope, SessionStarted, TurnCompleted
-from memorybus_console.operations.ingest.foreign.enveloping import (
+from memorybus_console.operations.ingest.foreign.importing import (
     EnvelopedExport,
     ImportOwner,
     build_envelopes,
