@@ -22,14 +22,11 @@ MAX_PENDING_SESSIONS, MAX_PENDING_PROMPTS = 256, 8
 
 
 class PromptRecorder:
-    """Keeps prompts until their turns complete, then publishes one `Recalled` for each.
-
-    Attributes:
-        pending: the prompts by order key; None for one that was given nothing. Sessions add to it
-            themselves, because a call less matters there.
-    """
+    """Keeps prompts until their turns complete, then publishes one `Recalled` for each."""
 
     def __init__(self, settings: Settings, publisher: Publisher, rng: Random) -> None:
+        # The prompts by order key; None for one that was given nothing. Sessions add to it
+        # themselves, because a call less matters there.
         self.pending: defaultdict[str, deque[ShownPrompt | None]] = defaultdict(
             partial(deque, maxlen=MAX_PENDING_PROMPTS)
         )

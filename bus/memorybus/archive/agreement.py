@@ -34,14 +34,11 @@ class SealedPlaces(Protocol):
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """How far log and archive were compared.
-
-    Attributes:
-        lacking: the next entry of the log, if it lies before the archive's end and the archive
-            lacks it; else None.
-    """
+    """How far log and archive were compared."""
 
     upto: str  # the last entry of the log up to which the archive has every entry; "0-0" for none
+    # the next entry of the log, if it lies before the archive's end and the archive lacks it; else
+    # None
     lacking: Place | None = None
 
 

@@ -58,15 +58,12 @@ def effective_type(name: str, version: int) -> str:
 
 
 class RowFilter(msgspec.Struct, frozen=True):
-    """Decides which rows a reader gets.
-
-    Attributes:
-        forgotten: the queries of the tombstones: nobody may read what they match.
-        answers: a cache of the decision for each cell; at most `_MAX_CACHED_ANSWERS`.
-    """
+    """Decides which rows a reader gets."""
 
     plan: Plan  # the wanted spans and the query
+    # the queries of the tombstones: nobody may read what they match
     forgotten: tuple[Query, ...] = ()
+    # a cache of the decision for each cell; at most `_MAX_CACHED_ANSWERS`
     answers: dict[str, Omission | None] = {}
 
     @property

@@ -35,15 +35,12 @@ class ArchivedPart(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ArchiverReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A worker's report about its archiving.
-
-    Attributes:
-        elsewhere: whether the archive is on another host, so that this worker leaves it alone.
-    """
+    """A worker's report about its archiving."""
 
     at: int  # when it was written (the server's wall time, milliseconds)
     place: str = ""  # where it archives, without credentials
     error: str = ""  # what keeps it from archiving; "" if nothing does
+    # whether the archive is on another host, so that this worker leaves it alone
     elsewhere: bool = False
     damaged: bool = False  # whether the error is that the archive, or the log, is not as it was
 

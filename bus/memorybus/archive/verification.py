@@ -18,16 +18,13 @@ SealedFileState = Literal["sound", "damaged", "unlisted", "gap"]
 
 
 class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was found of one file.
-
-    Attributes:
-        found: ``sound``; ``damaged``; ``unlisted``: no manifest names it (a seal was cut short, or
-            it was compacted; `memorybus archive run` deletes it later); ``gap``: numbers that were
-            lost before they could be sealed.
-    """
+    """What was found of one file."""
 
     partition: int  # the partition of the file
     file: str  # its name below the partition's folder
+    # ``sound``; ``damaged``; ``unlisted``: no manifest names it (a seal was cut short, or it was
+    # compacted; `memorybus archive run` deletes it later); ``gap``: numbers that were lost before
+    # they could be sealed
     found: SealedFileState
     why: str = ""  # what is wrong; "" for a sound file
     events: int = 0  # the rows in it

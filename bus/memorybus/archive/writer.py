@@ -214,13 +214,10 @@ def _unsealed(manifest: Manifest, entries: Iterable[RawEntry]) -> Iterable[RawEn
 
 
 class _UnneededFiles(msgspec.Struct, frozen=True):
-    """Files that may be deleted.
-
-    Attributes:
-        outlived: files that only older recent manifests name; they go after these manifests.
-    """
+    """Files that may be deleted."""
 
     unnamed: Sequence[str] = ()  # files that no recent manifest names
+    # files that only older recent manifests name; they go after these manifests
     outlived: Sequence[str] = ()
 
 

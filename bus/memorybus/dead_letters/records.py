@@ -37,13 +37,7 @@ NAME_CHARS = 200
 
 
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record in the dead-letter stream (JSON). All but the key, which is exact, is bounded (G10).
-
-    Attributes:
-        attempts: how often it was tried; 0 if it only waits behind the first letter of its key.
-        trace: the end of the traceback, without values of variables; masked, at most
-            `masking.TRACE_CHARS` long.
-    """
+    """A record in the dead-letter stream (JSON). All but the key is bounded (G10)."""
 
     event_id: str  # the envelope's id
     entry: str  # the entry of the partition's log that has the event
@@ -51,12 +45,15 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str  # its order key
     type: str  # the event's type
     reason: str  # why it was parked; masked, at most `masking.REASON_CHARS` long
+    # how often it was tried; 0 if it only waits behind the first letter of its key
     attempts: int = 0
     scope: Scope = Scope()  # its owner; each name is at most `NAME_CHARS` long
     session: str = ""  # the session's id, also at most `NAME_CHARS` long
     at: int = 0  # when it happened, milliseconds since the Unix epoch
     first_at: int = 0  # when it was refused first (ms); 0 if it only waits
     last_at: int = 0  # when it was refused last (ms)
+    # the end of the traceback, without values of variables; masked, at most `masking.TRACE_CHARS`
+    # long
     trace: str = ""
     worker: str = ""  # the worker that parked it
 
@@ -67,21 +64,18 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The changes of a dead letter since it was parked (JSON, by its place in the log).
-
-    Attributes:
-        edited: the event with which an operator replaced it for this provider, as JSON fields.
-        trying: the request for which it is being applied again. If another worker finds this, the
-            worker that tried it died meanwhile.
-    """
+    """The changes of a dead letter since it was parked (JSON, by its place in the log)."""
 
     reason: str = ""  # why it was refused last; empty if only edited
     attempts: int = 0  # how often it was tried in all
     first_at: int = 0  # when it was refused first (ms)
     last_at: int = 0  # when it was refused last (ms)
     trace: str = ""  # the last traceback, bounded as in `DeadLetter`
+    # the event with which an operator replaced it for this provider, as JSON fields
     edited: dict[str, Any] | None = None
     request: str = ""  # the request that brought the edit; the same request changes nothing again
+    # The request for which it is being applied again. If another worker finds this, the worker that
+    # tried it died meanwhile.
     trying: str = ""
     by: str = ""  # the worker that is trying it
 
@@ -241,17 +235,13 @@ class TooManyRequests(MemoryBusError):
 
 
 class LetterRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An operator's request about dead letters of one lane.
-
-    Attributes:
-        action: "retry" applies the letters of `keys`, in order, until one is refused again;
-            "discard" removes the letters at `entries`; "edit" puts `event` in the place of the one
-            at `entries[0]`. After the last two, their key is also applied in order, unless an
-            earlier letter of it waits.
-    """
+    """An operator's request about dead letters of one lane."""
 
     id: str  # the id of this request (32 hex digits, sorted by time)
     partition: int  # the lane's partition
+    # "retry" applies the letters of `keys`, in order, until one is refused again; "discard" removes
+    # the letters at `entries`; "edit" puts `event` in the place of the one at `entries[0]`. After
+    # the last two, their key is also applied in order, unless an earlier letter of it waits.
     action: Literal["retry", "discard", "edit"]
     keys: tuple[str, ...] = ()  # order keys, for "retry"
     entries: tuple[str, ...] = ()  # places in the log, for "discard" and "edit"

@@ -34,13 +34,10 @@ _INSTALL = (
 
 
 class ServerBinary(msgspec.Struct, frozen=True):
-    """A server that can be started.
-
-    Attributes:
-        version: its release, for example ``(7, 2, 4)``; for Valkey, Valkey's own.
-    """
+    """A server that can be started."""
 
     path: Path  # the executable
+    # its release, for example ``(7, 2, 4)``; for Valkey, Valkey's own
     version: tuple[int, int, int]
     product: Literal["Redis", "Valkey"] = "Redis"  # which of the two it is
 

@@ -39,14 +39,11 @@ _QUOTING: frozenset[Code] = frozenset(("archive", "failing", "lane_halted", "pau
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong.
-
-    Attributes:
-        severity: "critical": events are lost, or will be, or something does not work; "warning":
-            everything works, but somebody has to act before long.
-    """
+    """One thing that is wrong."""
 
     code: Code  # the kind of finding
+    # "critical": events are lost, or will be, or something does not work; "warning": everything
+    # works, but somebody has to act before long
     severity: Severity
     subject: str  # what it is about; code and subject together identify a finding
     text: str  # what was seen. It may quote hostile text

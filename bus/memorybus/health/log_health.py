@@ -46,17 +46,14 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 class LogHealth(msgspec.Struct, frozen=True):
-    """What an examination of the log found: what is wrong, and the figures that show it.
-
-    Attributes:
-        parts: what the archive has of each partition, as archivers report it.
-    """
+    """What an examination of the log found: what is wrong, and the figures that show it."""
 
     alarms: list[Finding]  # what is wrong
     continuity: Continuity  # whether the log is whole
     memory: Memory  # how full the memory of Redis is; in a cluster, that of the fullest shard
     disk: Disk | None  # how full the embedded server's disk is; None for any other server
     archive: ArchiveStatus = ArchiveStatus()  # the status of the archive
+    # what the archive has of each partition, as archivers report it
     parts: Mapping[int, ArchivedPart] = MappingProxyType({})
 
 

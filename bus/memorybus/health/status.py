@@ -30,15 +30,12 @@ _LIMITED_BY: Mapping[LimitFrom, str] = {
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """The memory of Redis, as `status --json` prints it.
-
-    Attributes:
-        limit_from: where the limit comes from. "maxmemory": its setting; "available": what it uses
-            and what this machine, where it runs, has left; "machine": all memory of its machine.
-    """
+    """The memory of Redis, as `status --json` prints it."""
 
     used: int  # bytes that it uses
     limit: int | None  # bytes that it may use; null if nobody knows
+    # Where the limit comes from. "maxmemory": its setting; "available": what it uses and what this
+    # machine, where it runs, has left; "machine": all memory of its machine.
     limit_from: LimitFrom
 
     @property
@@ -95,19 +92,16 @@ _NO_ARCHIVER = "no worker archives"
 
 
 class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The status of the archive, as `status --json` prints it; times are ISO 8601, UTC.
-
-    Attributes:
-        error: what keeps all workers from archiving; where one archives, what others found damaged;
-            "" if nothing is wrong.
-        home: the host and directory of an archive that lies in a data_dir; null otherwise.
-    """
+    """The status of the archive, as `status --json` prints it; times are ISO 8601, UTC."""
 
     working: bool = False  # whether some worker archives
+    # what keeps all workers from archiving; where one archives, what others found damaged; "" if
+    # nothing is wrong
     error: str = _NO_ARCHIVER
     damaged: bool = False  # whether the archive's files were changed, so that a person has to act
     hindered: bool = False  # whether an error keeps all workers from archiving
     place: str | None = None  # where it lies; null if no worker has reported that
+    # the host and directory of an archive that lies in a data_dir; null otherwise
     home: str | None = None
     sealed: int = 0  # how many events of the log are sealed
     unsealed: int = 0  # how many are not sealed yet
@@ -174,41 +168,37 @@ def describe_archive(status: ArchiveStatus) -> str:
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):
-    """A provider's lanes, summed up; times are ISO 8601, UTC.
-
-    Attributes:
-        dead_letters: how many events these keys have: refused, and waiting behind what was refused.
-        failing: the error of its calls while none succeeds; its lanes then wait, and nothing is
-            parked. "" otherwise.
-        reports: what the provider reports about itself, such as how much is missing; "" for
-            nothing.
-        copy_of: for an instance that serves nobody, the provider that it copies; "" otherwise.
-        kept: whether its lanes are paused because it is kept for `memorybus rebuild --rollback`.
-        rate: how many events a second its workers applied over the last seconds; null if no worker
-            reports it.
-        seconds_left: how long its backlog takes at that rate; null if that is unknown.
-        work: what workers counted of their work for the provider; zeros for a copy.
-    """
+    """A provider's lanes, summed up; times are ISO 8601, UTC."""
 
     name: str  # the provider, or the copy
     applied: int  # how many events were applied; parked and discarded events do not count
     backlog: int  # how many events wait
     oldest_unapplied_at: str | None  # when the oldest waiting event entered the log; null for none
     parked_keys: int  # how many order keys wait for an operator; of each, one event was refused
+    # how many events these keys have: refused, and waiting behind what was refused
     dead_letters: int
     lanes: int  # how many lanes it has
     lanes_owned: int  # how many of these a live worker owns
+    # The error of its calls while none succeeds; its lanes then wait, and nothing is parked. ""
+    # otherwise.
     failing: str = ""
+    # what the provider reports about itself, such as how much is missing; "" for nothing
     reports: str = ""
     paused: str = ""  # why an operator or a command paused its lanes; "" if they are not paused
     live: str = ""  # the copy that serves agents in its place, whose figures these are; "" for none
+    # for an instance that serves nobody, the provider that it copies; "" otherwise
     copy_of: str = ""
+    # whether its lanes are paused because it is kept for `memorybus rebuild --rollback`
     kept: bool = False
     discarded: int = 0  # how many events an operator discarded
+    # how many events a second its workers applied over the last seconds; null if no worker reports
+    # it
     rate: float | None = None
+    # how long its backlog takes at that rate; null if that is unknown
     seconds_left: float | None = None
     busiest: str = ""  # its lane with the largest backlog; "" if there is no backlog
     busiest_backlog: int = 0  # how many events wait in that lane
+    # what workers counted of their work for the provider; zeros for a copy
     work: WorkDone = WorkDone()
     failing_since: str | None = None  # since when these calls fail; null if they do not
     refused: int = 0  # how many events it refused for good
@@ -235,11 +225,7 @@ def waiting_since(lane: LaneState, reply: Any, archived_since: int) -> int | Non
 
 
 class JobsStatus(msgspec.Struct, frozen=True):
-    """A provider's recall jobs; times are ISO 8601, UTC.
-
-    Attributes:
-        prompts: how prompts were answered since the last day without a prompt.
-    """
+    """A provider's recall jobs; times are ISO 8601, UTC."""
 
     provider: str  # the provider
     queue: str  # the name of its RQ queue
@@ -252,20 +238,17 @@ class JobsStatus(msgspec.Struct, frozen=True):
     paused: bool  # whether the provider is not asked now because several recalls failed in a row
     failed_at: str | None  # when the last recall failed, or None
     error: str  # the last failure in one bounded line, credentials masked, or ""; hostile text
+    # how prompts were answered since the last day without a prompt
     prompts: PromptCounts = PromptCounts()
 
 
 class LogFigures(msgspec.Struct, frozen=True):
-    """The log of all partitions; times are ISO 8601, UTC.
-
-    Attributes:
-        oldest_at: when the oldest of these entered the log, which is trimmed before it; null for
-            none.
-    """
+    """The log of all partitions; times are ISO 8601, UTC."""
 
     published: int = 0  # how many events ever entered the log
     entries: int = 0  # how many of these Redis holds
     bytes: int = 0  # the memory that these take
+    # when the oldest of these entered the log, which is trimmed before it; null for none
     oldest_at: str | None = None
     duplicates: int = 0  # how many events came again and were skipped (G2)
     conflicts: int = 0  # how many events came again with another payload; the first one counts
@@ -320,18 +303,12 @@ class Status(msgspec.Struct, frozen=True):
     """What `memorybus status --json` prints: figures, and the alarms of the log.
 
     `memorybus.health.findings.findings_of` returns them with all other findings.
-
-    Attributes:
-        providers: the providers, each with the figures of the instance that serves it.
-        gone: the workers that fell silent within the last 15 minutes, without leaving, and that no
-            other worker replaced.
-        published_rate: how many events a second agents published between two readings; null
-            after a single one.
     """
 
     redis: RedisStatus  # the log's server
     spool: SpoolStatus  # the events in this host's spools
     partitions: int  # how many partitions the log has
+    # the providers, each with the figures of the instance that serves it
     providers: list[ProviderStatus]
     workers: list[WorkerStatus]  # the workers that are alive
     jobs: list[JobsStatus]  # the recall jobs of each provider
@@ -345,7 +322,10 @@ class Status(msgspec.Struct, frozen=True):
     spools: list[HostSpool] = []  # the spools of all hosts with workers, and of this host
     canary_at: str | None = None  # when a canary last came through (ISO 8601, UTC); null for never
     settings_file: str = ""  # the settings file that the command read; "" for none
+    # how many events a second agents published between two readings; null after a single one
     published_rate: float | None = None
+    # the workers that fell silent within the last 15 minutes, without leaving, and that no other
+    # worker replaced
     gone: list[WorkerStatus] = []
 
 

@@ -77,14 +77,11 @@ def _edges(envelope: Envelope) -> Iterable[tuple[str, str]]:
 
 
 class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
-    """The places where an event is.
-
-    Attributes:
-        segment: the archive's file that has it; "" if none has it, or the archive cannot be read.
-    """
+    """The places where an event is."""
 
     in_log: bool  # whether the log still has it
     sealed: bool  # whether the archive has it, too, according to Redis
+    # the archive's file that has it; "" if none has it, or the archive cannot be read
     segment: str = ""
 
 

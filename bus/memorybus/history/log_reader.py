@@ -31,13 +31,10 @@ StreamEntry: TypeAlias = tuple[bytes, list[bytes]]
 
 
 class EventPage(msgspec.Struct, frozen=True):
-    """Some successive events.
+    """Some successive events."""
 
-    Attributes:
-        events: the events in order; unwanted ones come as an `Omitted`, so that numbers stay
-            dense. An empty list means that nothing follows.
-    """
-
+    # The events in order; unwanted ones come as an `Omitted`, so that numbers stay dense. An empty
+    # list means that nothing follows.
     events: list[LoggedEvent]
     cut_short: bool = False  # whether more events may follow the last one
 

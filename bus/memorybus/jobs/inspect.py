@@ -40,13 +40,10 @@ class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class KeptPage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A page of what an instance keeps of somebody.
-
-    Attributes:
-        memories: each has the fields of a provider's `StoredMemory` that are not empty.
-    """
+    """A page of what an instance keeps of somebody."""
 
     given: bool = True  # whether the provider can answer (`Capabilities.exports`, or `curates`)
+    # each has the fields of a provider's `StoredMemory` that are not empty
     memories: tuple[dict[str, Any], ...] = ()
     more: bool = False  # whether there may be more memories
 
@@ -119,14 +116,11 @@ class ReadKept(InstanceQuestion[KeptPage], frozen=True, omit_defaults=True, tag=
 
 
 class ReadOwners(InstanceQuestion[OwnersPage], frozen=True, omit_defaults=True, tag="owners"):
-    """Asks for a page of the owners of whom the instance keeps memories: `OwnersPage`.
-
-    Attributes:
-        after: the owner behind whom the page begins; only its agent, user and workspace count.
-    """
+    """Asks for a page of the owners of whom the instance keeps memories: `OwnersPage`."""
 
     reply = OwnersPage
 
+    # the owner behind whom the page begins; only its agent, user and workspace count
     after: RecallRequest | None = None
     most: int = 0  # the most owners to send; 0 for as many as fit
     containing: str = ""  # only owners whose names contain this text; "" for all

@@ -22,12 +22,7 @@ JOB = "memorybus_workers.jobs.tools.run"
 
 
 class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a reading tool (the job's one argument, as JSON).
-
-    Attributes:
-        reads_after: partitions whose present end must be applied first (read your writes).
-        positions: the dense numbers of these ends, filled in when the job is enqueued.
-    """
+    """A call of a reading tool (the job's one argument, as JSON)."""
 
     id: str  # 32 hex digits; the reply is found by it
     partition: int  # the partition under whose keys the reply is written
@@ -36,7 +31,9 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]  # the arguments as the model gave them
     scope: Scope  # the owner of the memories
     session: SessionRef  # the session that asks
+    # partitions whose present end must be applied first (read your writes)
     reads_after: tuple[int, ...] = ()
+    # the dense numbers of these ends, filled in when the job is enqueued
     positions: dict[int, int] = {}
 
 

@@ -177,21 +177,18 @@ def previous_session(envelope: Envelope) -> str:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """Everything known of one session. Times are milliseconds, 0 if unknown.
-
-    Attributes:
-        titled: the time and the id of the event that gave the newest title, then the title.
-        links: sessions that it was resumed or reset from: related, but no parents.
-    """
+    """Everything known of one session. Times are milliseconds, 0 if unknown."""
 
     identity: Identity  # the session's id and owner
     origin: OriginClaim  # the claim that counts
     epoch: int = 0  # the highest epoch seen
+    # the time and the id of the event that gave the newest title, then the title
     titled: tuple[int, str, str] = (0, "", "")
     started_at: int = 0
     last_at: int = 0
     ended_at: int = 0
     turns: int = 0  # how many turns were completed
+    # sessions that it was resumed or reset from: related, but no parents
     links: frozenset[str] = frozenset()
 
     @property

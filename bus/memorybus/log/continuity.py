@@ -30,19 +30,16 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Lost numbers: `missing` of those from `first` to `last`, both included, are gone.
-
-    Attributes:
-        record: the field of the hash of losses that names them, because the log itself no longer
-            shows that they are gone (`memorybus.log.losses`); "" if it does.
-        found_at: when a worker found that out (ISO 8601, UTC); null without a record.
-    """
+    """Lost numbers: `missing` of those from `first` to `last`, both included, are gone."""
 
     partition: int
     first: int
     last: int
     missing: int
+    # the field of the hash of losses that names them, because the log itself no longer shows that
+    # they are gone (`memorybus.log.losses`); "" if it does
     record: str = ""
+    # when a worker found that out (ISO 8601, UTC); null without a record
     found_at: str | None = None
 
     def __str__(self) -> str:
@@ -59,16 +56,13 @@ NO_EVENT_SEEN = Gap(0, 0, 0, 0)
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """What a scan of consecutive entries found about their numbers.
-
-    Attributes:
-        breaks: pairs of neighbouring numbers that do not follow each other.
-    """
+    """What a scan of consecutive entries found about their numbers."""
 
     upto: Place  # where the scan ended
     done: bool  # whether that is the end of the stream
     read: int = 0  # how many entries the scan read
     foreign: int = 0  # how many of them another program wrote
+    # pairs of neighbouring numbers that do not follow each other
     breaks: tuple[tuple[int, int], ...] = ()
 
     def join(self, other: "Numbers") -> "Numbers":

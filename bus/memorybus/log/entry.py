@@ -58,15 +58,12 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
-    """An envelope and its place in the log.
-
-    Attributes:
-        resent: whether Redis may have had it before and lost it, so that a lane may have applied it
-            already (G4).
-    """
+    """An envelope and its place in the log."""
 
     position: Position  # its place
     envelope: Envelope  # the event
+    # whether Redis may have had it before and lost it, so that a lane may have applied it already
+    # (G4)
     resent: bool = False
 
 

@@ -32,15 +32,12 @@ PAGES = 10
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """One partition at one moment.
-
-    Attributes:
-        numbers: the number of the first entry not older than each age asked for; None for none.
-    """
+    """One partition at one moment."""
 
     view: PartitionView  # its entries, and the numbers that were given and sealed
     size: int  # bytes of its stream
     now_ms: int  # the server's wall time
+    # the number of the first entry not older than each age asked for; None for none
     numbers: tuple[int | None, ...]
 
 

@@ -37,18 +37,15 @@ class SendCounts(msgspec.Struct):
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """A process's counters since it connected; the first four are those of `SendCounts`.
-
-    Attributes:
-        prefetch_failed: how many of these prompts lacked what: the answer of the provider of this
-            name, which failed, was late or is paused, or ``redis``, which could not be read.
-    """
+    """A process's counters since it connected; the first four are those of `SendCounts`."""
 
     sent: int
     rewinds: int
     conflicts: int
     lost: int
     prefetch_failures: int  # prompts that were answered without something that they asked for
+    # how many of these prompts lacked what: the answer of the provider of this name, which failed,
+    # was late or is paused, or ``redis``, which could not be read
     prefetch_failed: Mapping[str, int]
     asks_dropped: int  # requests for recalls that were dropped because too many waited
 

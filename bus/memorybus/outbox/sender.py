@@ -69,11 +69,7 @@ class SendProgress(msgspec.Struct, frozen=True):
 
 
 class Sender:
-    """Sends one spool into the log. Belongs to one thread.
-
-    Attributes:
-        replication: tells whether sent rows would survive the loss of the server that took them.
-    """
+    """Sends one spool into the log. Belongs to one thread."""
 
     def __init__(
         self,
@@ -88,6 +84,7 @@ class Sender:
         self._redis = redis
         self._settings = settings = context.settings
         self._keys = Keys(settings.namespace)
+        # tells whether sent rows would survive the loss of the server that took them
         self.replication = Replication(redis, self._keys, settings.partitions, spool.producer)
         self._encoder = Encoder(settings.compress_min_bytes)
         self._tracing = Tracing(settings.namespace)

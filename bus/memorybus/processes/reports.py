@@ -35,7 +35,6 @@ class KindOffer(msgspec.Struct, frozen=True):
 
     Attributes:
         recall, tools, as_of, retracts: what it can do.
-        options: the options that may be set; None if any may be set.
     """
 
     kind: str  # its name, or ``scheme:target``
@@ -46,23 +45,21 @@ class KindOffer(msgspec.Struct, frozen=True):
     tools: bool = False
     as_of: bool = False
     retracts: bool = False
+    # the options that may be set; None if any may be set
     options: tuple[OptionField, ...] | None = ()
     missing: str = ""  # why it cannot run here, with the remedy; empty if it can
 
 
 class InstanceDescription(msgspec.Struct, frozen=True):
-    """Describes an instance, or a copy of one, that is not open.
-
-    Attributes:
-        place: the options that say where a shared state is, with their values in the settings.
-        tunable: the options that a copy's record may set; others are set in the settings.
-    """
+    """Describes an instance, or a copy of one, that is not open."""
 
     kind: str  # the provider behind it
     delivery: str  # its class (G4)
     placement: str  # "local" or "shared"
     by_home: bool  # whether its state lies in its home, so that another name means another state
+    # the options that say where a shared state is, with their values in the settings
     place: dict[str, str]
+    # the options that a copy's record may set; others are set in the settings
     tunable: tuple[str, ...] = ()
 
 

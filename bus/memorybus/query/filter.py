@@ -58,11 +58,7 @@ class Matcher:
 
 
 class EventFilter:
-    """Decides which events of one partition a reader passes on.
-
-    Attributes:
-        needs_row: whether an event's row matters; if not, its number decides.
-    """
+    """Decides which events of one partition a reader passes on."""
 
     __slots__ = ("_forgotten", "_matcher", "_partition", "_plan", "needs_row", "takes_all")
 
@@ -71,6 +67,7 @@ class EventFilter:
         self._partition = partition
         self._matcher = Matcher(plan.query)
         self._forgotten = [Matcher(query) for query in forgotten]
+        # whether an event's row matters; if not, its number decides
         self.needs_row = bool(self._forgotten) or not self._matcher.everything
         self.takes_all = not self.needs_row and self._plan is WHOLE  # whether everything passes
 

@@ -23,21 +23,14 @@ class EventRow(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which events are wanted. An empty tuple matches all events; of several words one must match.
-
-    Attributes:
-        sessions: ids of sessions. An id means every session with that id, of any owner; `users`,
-            `agents` and `workspaces` select the owner.
-        lineages: ids of sessions, each with all sessions that came from it. The history's reader
-            resolves them into `sessions` (`memorybus.history.history`); an unresolved one matches
-            nothing.
-        except_origins: platforms whose events are left out, and origins whose memory writes are.
-        upto: the latest time, milliseconds since the Unix epoch, by the event's own time; 0 for no
-            end.
-    """
+    """Which events are wanted. An empty tuple matches all; of several words one must match."""
 
     ids: tuple[str, ...] = ()  # ids of events
+    # Ids of sessions. An id means every session with that id, of any owner; `users`, `agents` and
+    # `workspaces` select the owner.
     sessions: tuple[str, ...] = ()
+    # Ids of sessions, each with all sessions that came from it. The history's reader resolves them
+    # into `sessions` (`memorybus.history.history`); an unresolved one matches nothing.
     lineages: tuple[str, ...] = ()
     users: tuple[str, ...] = ()  # people
     agents: tuple[str, ...] = ()  # agents
@@ -47,7 +40,9 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     except_sessions: tuple[str, ...] = ()  # sessions whose events are left out
     except_users: tuple[str, ...] = ()  # people whose events are left out
     except_agents: tuple[str, ...] = ()  # agents whose events are left out
+    # platforms whose events are left out, and origins whose memory writes are
     except_origins: tuple[str, ...] = ()
+    # the latest time, milliseconds since the Unix epoch, by the event's own time; 0 for no end
     upto: int = 0
 
     def wants(self, row: EventRow) -> bool:

@@ -15,18 +15,14 @@ class NumberRange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which events an instance takes. Other events count as done without a call.
-
-    Attributes:
-        spans: ranges by partition, in order and without overlap; a partition without an entry is
-            taken whole. A replay ends at the last span's `last`. An instance that shows the state
-            of an earlier time and then follows the log has two spans: up to that time, and from the
-            rebuild on.
-        rate: how many events per second all its lanes and workers may take; 0.0 for no limit.
-    """
+    """Which events an instance takes. Other events count as done without a call."""
 
     query: Query = EVERYTHING  # the events
+    # Ranges by partition, in order and without overlap; a partition without an entry is taken
+    # whole. A replay ends at the last span's `last`. An instance that shows the state of an earlier
+    # time and then follows the log has two spans: up to that time, and from the rebuild on.
     spans: Mapping[int, tuple[NumberRange, ...]] = {}
+    # how many events per second all its lanes and workers may take; 0.0 for no limit
     rate: float = 0.0
 
     def takes(self, partition: int, n: int) -> bool:

@@ -28,30 +28,24 @@ _MOST_SEEN = 0.5
 
 
 class RecallQuestion(msgspec.Struct, frozen=True):
-    """What a session asks of memory for a prompt.
-
-    Attributes:
-        text: the words to ask; "" asks for what matters most about the person, and None for
-            everything that is warm, without asking anybody.
-        build: makes the request for providers from these words, if one has to be asked.
-    """
+    """What a session asks of memory for a prompt."""
 
     keys: Sequence[str]  # where its warm results are (`WarmCache.keys`)
+    # the words to ask; "" asks for what matters most about the person, and None for everything that
+    # is warm, without asking anybody
     text: str | None
+    # makes the request for providers from these words, if one has to be asked
     build: Callable[[str], WarmAsk]
     window: str = ""  # what the model sees anyway (`lines.window_text`)
 
 
 class Answer(msgspec.Struct):
-    """The answer to a question, and how it came.
-
-    Attributes:
-        ready: the results that were warm for this very question, by provider.
-        replies: what the providers that were asked have answered in time.
-    """
+    """The answer to a question, and how it came."""
 
     lines: dict[str, Lines]  # each provider's escaped lines; a provider without lines is left out
+    # the results that were warm for this very question, by provider
     ready: Mapping[str, WarmResult] = {}
+    # what the providers that were asked have answered in time
     replies: Replies = msgspec.field(default_factory=Replies)
     waited_ms: int = 0  # how long it waited for them
     results: list[WarmResult] = []  # all results from which lines may come
@@ -66,19 +60,16 @@ class ProviderAsker(Protocol):
 
 
 class SessionRecall:
-    """Answers questions, and counts how they were answered. Safe to call from any thread.
-
-    Attributes:
-        counted: the counts that `health.report_counts` has not added to Redis yet. A prompt is
-            counted without a lock, so that a signal handler and a fork may count as well.
-        failed: how many of these prompts lacked what: the answer of the provider of this name,
-            which failed, was late or is paused, or ``redis``, which could not be read or did not
-            take the question.
-    """
+    """Answers questions, and counts how they were answered. Safe to call from any thread."""
 
     def __init__(self, warm: WarmCache, asker: ProviderAsker, clock: Clock) -> None:
+        # The counts that `health.report_counts` has not added to Redis yet. A prompt is counted
+        # without a lock, so that a signal handler and a fork may count as well.
         self.counted: deque[Counted] = deque(maxlen=MAX_COUNTED)
         self.failures = 0  # how many prompts were answered without something that they asked for
+        # how many of these prompts lacked what: the answer of the provider of this name, which
+        # failed, was late or is paused, or ``redis``, which could not be read or did not take the
+        # question
         self.failed: Counter[str] = Counter()
         self._warm = warm
         self._asker = asker

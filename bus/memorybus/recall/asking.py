@@ -40,19 +40,16 @@ _MAX_WAITING_PROMPTS = 256
 
 
 class Replies(msgspec.Struct):
-    """The replies that the thread of one prompt has received so far.
+    """The replies that the thread of one prompt has received so far."""
 
-    Attributes:
-        asked: the providers that were asked; None while that is not known.
-        paused: the providers that are not asked at present, because their recalls fail.
-    """
-
+    # the providers that were asked; None while that is not known
     asked: frozenset[str] | None = None
     results: dict[str, WarmResult | None] = {}  # their results; None for a provider that failed
     seconds: dict[str, float] = {}  # how long each of them took
     ended: bool = False  # whether no more answers will come
     hung: bool = False  # whether Redis has taken the connection, but did not reply in time
     unsent: bool = False  # whether the question was to be sent, and was not
+    # the providers that are not asked at present, because their recalls fail
     paused: frozenset[str] = frozenset()
 
     @property

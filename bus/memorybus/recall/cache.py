@@ -183,10 +183,6 @@ class HashReader:
     """Reads hashes. Not thread-safe: one read at a time; after a failure, make another.
 
     It uses redis-py's connection itself: a client's bookkeeping costs a tenth of a whole read.
-
-    Attributes:
-        is_asking: whether a read has begun. It stays true after a read that failed, since its reply
-            may still come; then the connection must not be used any more.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -195,6 +191,8 @@ class HashReader:
         from memorybus.redis.cluster import Cluster
         from memorybus.redis.connect import connect_redis, translate_redis_error
 
+        # Whether a read has begun. It stays true after a read that failed, since its reply may
+        # still come; then the connection must not be used any more.
         self.is_asking = False
         self._errors = (RedisError, OSError)
         self._translate = translate_redis_error

@@ -33,15 +33,12 @@ Counted = tuple[str, str, int]  # a provider, a field of `PromptCounts`, and how
 
 
 class RecentRecalls(msgspec.Struct, frozen=True):
-    """How a provider's recalls went lately.
-
-    Attributes:
-        failed_at: when the last failure was, milliseconds since the Unix epoch, or None.
-    """
+    """How a provider's recalls went lately."""
 
     failing: int = 0  # failures in a row
     failed: int = 0  # failures since the last day without one
     skipped: int = 0  # recalls not made, because of a pause or the queue's bound, in the same time
+    # when the last failure was, milliseconds since the Unix epoch, or None
     failed_at: int | None = None
     error: str = ""  # the last failure in one bounded line, credentials masked, or ""
     paused: bool = False  # whether the provider is not asked at present

@@ -18,30 +18,24 @@ GENERATION = b"g:"
 
 
 class RecallRequest(msgspec.Struct, frozen=True):
-    """A request for a recall (stored as JSON, with every field: no reader has to guess a scope).
-
-    Attributes:
-        agent: the agent whose memories are wanted; None for all agents, which only an operator
-            may ask for.
-        workspace: the workspace whose memories are wanted; "" for those of no workspace, None for
-            all.
-        detail: also keep the single items, not only rendered lines (the operator's recall).
-        positions: dense numbers by partition that should be applied first (read your writes).
-        early: whether events of the asking process were not in the log yet. The answer may lack
-            what they bring, so it is not kept as the answer to the same words.
-        prompt: ask not for an answer to the query but for what the provider adds to system
-            prompts.
-    """
+    """A request for a recall (stored as JSON, with every field: no reader has to guess a scope)."""
 
     query: str  # the question or prompt
+    # the agent whose memories are wanted; None for all agents, which only an operator may ask for
     agent: str | None = "default"
     user: str | None = "default"  # the person whose memories are wanted; None for all persons
+    # the workspace whose memories are wanted; "" for those of no workspace, None for all
     workspace: str | None = ""
     session: SessionRef | None = None  # the session that asks, or None
     budget: int = 2_000  # characters of lines a provider may return
+    # also keep the single items, not only rendered lines (the operator's recall)
     detail: bool = False
+    # dense numbers by partition that should be applied first (read your writes)
     positions: dict[int, int] = {}
+    # Whether events of the asking process were not in the log yet. The answer may lack what they
+    # bring, so it is not kept as the answer to the same words.
     early: bool = False
+    # ask not for an answer to the query but for what the provider adds to system prompts
     prompt: bool = False
     as_of: int | None = None  # ask for what was known at this time, milliseconds; None for now
     trace: str = ""  # W3C traceparent of the asker's span, or empty
@@ -55,14 +49,7 @@ class RecallRequest(msgspec.Struct, frozen=True):
 
 
 class RecalledItem(msgspec.Struct, frozen=True):
-    """One remembered thing: escaped, otherwise verbatim. ``at`` is milliseconds, or None.
-
-    Attributes:
-        until: when a newer statement replaced it, milliseconds; None if it still holds.
-        score: the value by which the provider sorted its items; comparable within one answer only.
-        meaning: the similarity of its meaning to that of the question, -1 to 1; None if not
-            compared.
-    """
+    """One remembered thing: escaped, otherwise verbatim. ``at`` is milliseconds, or None."""
 
     provider: str
     text: str
@@ -72,32 +59,32 @@ class RecalledItem(msgspec.Struct, frozen=True):
     truncated: bool = False  # whether the provider says that it left something out
     speaker: str = ""  # who said it; empty if unknown
     event: str = ""  # id of the event that brought it; empty if its provider does not know
+    # when a newer statement replaced it, milliseconds; None if it still holds
     until: int | None = None
     before: str = ""  # the statement that it replaced; empty if there is none
+    # the value by which the provider sorted its items; comparable within one answer only
     score: float = 0.0
     matched: tuple[str, ...] = ()  # its words that the question contains
+    # the similarity of its meaning to that of the question, -1 to 1; None if not compared
     meaning: float | None = None
     parts: dict[str, float] = {}  # the parts of the score, by name
 
 
 class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A provider's answer as it is stored (msgpack).
-
-    Attributes:
-        events: for each line the id of the event that brought its memory, or ""; empty if the
-            provider knows none.
-        scores: for each line the value by which the provider sorted it; empty without `events`.
-        asked: digest of the query that it answers; "" if the provider had not applied the events
-            before the query yet, so that the same query is asked again.
-        mark: the owner's mark when it was recalled; it is only read while the owner still has
-            this mark (`memorybus.recall.retractions`).
-    """
+    """A provider's answer as it is stored (msgpack)."""
 
     lines: tuple[str, ...] = ()  # the rendered lines
     items: tuple[RecalledItem, ...] = ()  # the single items, if they were asked for
+    # digest of the query that it answers; "" if the provider had not applied the events before the
+    # query yet, so that the same query is asked again
     asked: str = ""
+    # the owner's mark when it was recalled; it is only read while the owner still has this mark
+    # (`memorybus.recall.retractions`)
     mark: str = ""
+    # for each line the id of the event that brought its memory, or ""; empty if the provider knows
+    # none
     events: tuple[str, ...] = ()
+    # for each line the value by which the provider sorted it; empty without `events`
     scores: tuple[float, ...] = ()
 
 

@@ -99,9 +99,6 @@ class PromptConnection:
     """Asks and listens over two connections, which all asking threads of an agent share.
 
     Thread-safe; raises what redis-py raises, and `LogError`.
-
-    Attributes:
-        answering: looks up which providers answer recalls.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -109,6 +106,7 @@ class PromptConnection:
         self._keys = Keys(settings.namespace)
         self._redis: Redis = connect_redis(settings, timeout=_REPLY_TIMEOUT)
         self._jobs: Redis = connect_jobs(settings, timeout=_REPLY_TIMEOUT)
+        # looks up which providers answer recalls
         self.answering = RecallProviderLookup(self._redis, settings, clock)
 
     def ask(

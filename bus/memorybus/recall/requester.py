@@ -35,20 +35,17 @@ _LOOK_EVERY = 1.0  # seconds between two look-ups; heartbeats of workers come no
 
 
 class RecallProviders(msgspec.Struct, frozen=True):
-    """The providers, by what they can answer now.
-
-    Attributes:
-        asked: the providers that are asked ahead: those of `recalling`, and those that may be
-            about to get another worker (`still_awaited`), for which their requests wait. If nobody
-            answers recalls, the configured ones, too.
-        paused: the providers that `recalling`, `asked` and `prompting` leave out, because several
-            of their recalls failed.
-    """
+    """The providers, by what they can answer now."""
 
     known: frozenset[str] = frozenset()  # all registered providers
     recalling: tuple[str, ...] = ()  # the providers whose recalls a live worker answers
+    # The providers that are asked ahead: those of `recalling`, and those that may be about to get
+    # another worker (`still_awaited`), for which their requests wait. If nobody answers recalls,
+    # the configured ones, too.
     asked: tuple[str, ...] = ()
     prompting: tuple[str, ...] = ()  # the providers that add to system prompts, by the same rule
+    # the providers that `recalling`, `asked` and `prompting` leave out, because several of their
+    # recalls failed
     paused: tuple[str, ...] = ()
 
 

@@ -40,14 +40,11 @@ _ON_ALL_SHARDS = "SCRIPT LOAD"
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """One server, and the keys of a group that it holds.
-
-    Attributes:
-        fails_over: asks whether another server, which may lack its last writes, may replace it.
-    """
+    """One server, and the keys of a group that it holds."""
 
     redis: Redis  # its client; for a single server, the caller's own
     keys: tuple[str, ...]  # its keys, in the order in which the caller gave them
+    # asks whether another server, which may lack its last writes, may replace it
     fails_over: Callable[[], bool]
 
 

@@ -83,14 +83,11 @@ Release = tuple[int, ...]
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A published fault.
-
-    Attributes:
-        mended: of each product that has it, the first release of each series without it.
-    """
+    """A published fault."""
 
     text: str  # what can happen, and its number
     source: str  # where its publishers describe it
+    # of each product that has it, the first release of each series without it
     mended: Mapping[str, tuple[Release, ...]]
 
 

@@ -41,16 +41,13 @@ def _no_reply(_: Any) -> Any:
 
 
 class ScriptRequest(NamedTuple, Generic[R]):
-    """What one call sends, and how its reply is read.
-
-    Attributes:
-        owned: the lane that only its owner may change: the script returns 0, and writes nothing, if
-            the epoch is not the lane's newest (G5).
-    """
+    """What one call sends, and how its reply is read."""
 
     keys: Sequence[str]  # its keys
     args: Sequence[Arg]  # its arguments
     read: Callable[[Any], R] = _no_reply  # turns the reply into what the call returns
+    # the lane that only its owner may change: the script returns 0, and writes nothing, if the
+    # epoch is not the lane's newest (G5)
     owned: "OwnedLane | None" = None
 
 
@@ -215,10 +212,6 @@ class OwnedLane(msgspec.Struct, frozen=True):
     """A lane, its owner, and what Redis knew of its progress when the owner took it.
 
     Scripts refuse what comes under any epoch but the newest (G5).
-
-    Attributes:
-        suspects: by n the deaths of owners at which an event was being called, as JSON; they may
-            be done by now.
     """
 
     keys: Keys  # the keys of the log
@@ -229,6 +222,7 @@ class OwnedLane(msgspec.Struct, frozen=True):
     entry: str = "0-0"  # the checkpoint
     n: int = 0  # the checkpoint's dense number
     done: bytes = b""  # which later events are done already (see `memorybus.registry.lanes`)
+    # by n the deaths of owners at which an event was being called, as JSON; they may be done by now
     suspects: bytes = b""
     sent: int = 0  # the highest n that may have been given to the provider before
     deaths: int = 0  # how many owners in a row died without advancing the checkpoint
@@ -315,15 +309,12 @@ def note_new_lane(keys: Keys, partition: int, provider: str) -> ScriptRequest[No
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A lane's progress.
-
-    Attributes:
-        sent: the highest n that may have been given to the provider; "" to leave it as it is.
-    """
+    """A lane's progress."""
 
     entry: str  # everything up to this entry is done
     n: int  # its dense number
     done: bytes = b""  # which later events are done already
+    # the highest n that may have been given to the provider; "" to leave it as it is
     sent: int | str = ""
 
 
@@ -504,12 +495,9 @@ def renumber(
 
 
 class CallWait(msgspec.Struct, frozen=True):
-    """Says whether a call may be made.
+    """Says whether a call may be made."""
 
-    Attributes:
-        seconds: the time after which to ask again; 0 if the call may be made now, and is counted.
-    """
-
+    # the time after which to ask again; 0 if the call may be made now, and is counted
     seconds: float
     spent_today: bool = False  # whether the reason to wait is that the day's calls are used up
 

@@ -33,16 +33,13 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class Home(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A place, and where it was last seen.
-
-    Attributes:
-        mark: distinguishes the original from a copy: the inode of its file ``place``. It is
-            `EMBEDDED` if the log lies in the directory too, because a copy then has its own log.
-    """
+    """A place, and where it was last seen."""
 
     place: str  # the id of its data directory
     host: str  # the machine that saw it
     path: str = ""  # the data directory there
+    # Distinguishes the original from a copy: the inode of its file ``place``. It is `EMBEDDED` if
+    # the log lies in the directory too, because a copy then has its own log.
     mark: str = ""
 
 

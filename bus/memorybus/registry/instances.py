@@ -25,19 +25,16 @@ PauseState = Literal["", "kept", "dropped", "removed"]
 
 
 class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why an instance's lanes are paused.
-
-    Attributes:
-        under: an operator's pause, which stays when the command's pause ends.
-        state: why it is paused for good: it is ``kept`` for a rollback, its generation was
-            ``dropped``, or its provider was ``removed``; "" if somebody paused it.
-    """
+    """Why an instance's lanes are paused."""
 
     reason: str = ""  # the reason, for people
     by: str = ""  # who paused them, as ``user@host``
     at: int = 0  # since when (wall time, milliseconds)
     candidate: str = ""  # the copy for which a command pauses the instance; "" for any other pause
+    # an operator's pause, which stays when the command's pause ends
     under: "InstancePause | None" = None
+    # why it is paused for good: it is ``kept`` for a rollback, its generation was ``dropped``, or
+    # its provider was ``removed``; "" if somebody paused it
     state: PauseState = ""
 
 
@@ -76,13 +73,10 @@ def prepared_copy(pause: InstancePause | None) -> str:
 
 
 class RetryRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A request to retry now what waits for another try of an instance.
+    """A request to retry now what waits for another try of an instance."""
 
-    Attributes:
-        id: the request's id. A worker carries out each request once, and ignores requests from
-            before it started, because none of its events waited then.
-    """
-
+    # The request's id. A worker carries out each request once, and ignores requests from before it
+    # started, because none of its events waited then.
     id: str
     by: str = ""  # who asked for it, as ``user@host``
     at: int = 0  # when (wall time, milliseconds)
@@ -132,25 +126,22 @@ def normalise_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The record of a copy, or of a plan.
-
-    Attributes:
-        purpose: what it was made for. An ``added`` record is not a copy but the plan of an instance
-            of the settings, under its own name: it was added late, and begins at some later time.
-        dropped: whether it is to be removed with its state; a worker at its home does so.
-        asked: what the command was asked for, so that the same command can continue it; None if no
-            command may.
-    """
+    """The record of a copy, or of a plan."""
 
     name: InstanceName  # its own name; for a rebuild ``<provider>@<number>``
     provider: InstanceName  # the instance of the settings whose kind and options it has
     options: dict[str, Any] = {}  # the options that differ from these; never a secret
     plan: Plan = WHOLE  # which events of the history it takes
+    # What it was made for. An ``added`` record is not a copy but the plan of an instance of the
+    # settings, under its own name: it was added late, and begins at some later time.
     purpose: Purpose = "replay"
+    # whether it is to be removed with its state; a worker at its home does so
     dropped: bool = False
     made_at: int = 0  # when it was made (wall time, milliseconds)
     made_by: str = ""  # who made it, as ``user@host``
     reason: str = ""  # why it was made, in the operator's words
+    # what the command was asked for, so that the same command can continue it; None if no command
+    # may
     asked: CopyRequest | None = None
 
     @property
@@ -160,37 +151,30 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Live(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which instance serves a provider.
-
-    Attributes:
-        previous: the instance that served before, kept for a rollback; "" if it was dropped.
-        leaving: the instance that served before, until the command that swapped has ended; ""
-            afterwards.
-    """
+    """Which instance serves a provider."""
 
     instance: InstanceName  # the instance that answers recalls and tools
+    # the instance that served before, kept for a rollback; "" if it was dropped
     previous: InstanceOrNone = ""
     at: int = 0  # since when (wall time, milliseconds)
     by: str = ""  # who swapped the instances, as ``user@host``
     reason: str = ""  # why
+    # the instance that served before, until the command that swapped has ended; "" afterwards
     leaving: InstanceOrNone = ""
     back: bool = False  # whether it serves because of a rollback
     numbered: int = 0  # the highest number of a dropped generation, which no later one gets
 
 
 class InstancesView(msgspec.Struct, frozen=True):
-    """The hashes of instances at one moment.
+    """The hashes of instances at one moment."""
 
-    Attributes:
-        all: the copies, and the plans of those that were added late, by name.
-        ignored: names of entries that do not describe a copy, as Redis has them: hostile text.
-        redo: the instances, among those asked about, with open requests about dead letters.
-    """
-
+    # the copies, and the plans of those that were added late, by name
     all: Mapping[str, Instance] = {}
     live: Mapping[str, Live] = {}  # which instance serves a provider, by provider
     pauses: Mapping[str, InstancePause] = {}  # why the lanes of an instance are paused, by name
+    # names of entries that do not describe a copy, as Redis has them: hostile text
     ignored: tuple[str, ...] = ()
+    # the instances, among those asked about, with open requests about dead letters
     redo: frozenset[str] = frozenset()
     retries: Mapping[str, RetryRequest] = {}  # the last request to retry now, by instance
 

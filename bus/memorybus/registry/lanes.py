@@ -21,11 +21,7 @@ _DONE_SET_HEADER = 8
 
 
 class LaneState(msgspec.Struct, frozen=True):
-    """A lane as Redis has it; a lane that never began has the defaults.
-
-    Attributes:
-        moved_at: when its checkpoint last moved (server's wall time, milliseconds); 0 for never.
-    """
+    """A lane as Redis has it; a lane that never began has the defaults."""
 
     entry: str = START  # its checkpoint, an entry id
     n: int = 0  # the dense number of that entry
@@ -34,6 +30,7 @@ class LaneState(msgspec.Struct, frozen=True):
     discarded: int = 0  # dead letters that an operator gave up
     halted: str = ""  # why its owner has stopped it; "" if it has not. Hostile text
     epoch: int = 0  # its newest fencing token; 0 if it never had an owner
+    # when its checkpoint last moved (server's wall time, milliseconds); 0 for never
     moved_at: int = 0
     owned: bool = False  # whether somebody owns it now
     owner: str = ""  # the worker that does; "" for none

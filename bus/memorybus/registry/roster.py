@@ -38,12 +38,7 @@ def worker_id(pid: int, mark: str) -> str:
 
 
 class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker registers about a provider instance.
-
-    Attributes:
-        copy_of: the instance of the settings that it copies; "" if it is not a copy. Agents never
-            see a copy's name.
-    """
+    """What a worker registers about a provider instance."""
 
     kind: str  # the kind of provider behind it
     delivery: str  # its class (G4)
@@ -60,20 +55,13 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     curates: bool = False  # whether its memories have states, so that they age
     seen_at: int = 0  # when a worker last served it (server's wall time, milliseconds)
     note: str = ""  # what else people should know
+    # The instance of the settings that it copies; "" if it is not a copy. Agents never see a copy's
+    # name.
     copy_of: str = ""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A worker's heartbeat.
-
-    Attributes:
-        rates: events a second that it applied over the last seconds, by provider; None for an older
-            release that does not report it.
-        spool: the events in its host's spools that Redis has not taken; None if it did not look.
-        started_at: when its first heartbeat was written (the server's wall time, milliseconds); 0
-            in that first one.
-        failing_for: for how many seconds the calls of each failing instance have failed.
-    """
+    """A worker's heartbeat."""
 
     id: str  # the worker
     host: str  # its machine
@@ -88,9 +76,15 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     reports: dict[str, str] = {}  # what an open instance reports about itself, if anything
     beat: float = 1.0  # seconds between its heartbeats
     version: str = ""  # its release; "" for an older release that does not report it
+    # events a second that it applied over the last seconds, by provider; None for an older release
+    # that does not report it
     rates: dict[str, float] | None = None
+    # the events in its host's spools that Redis has not taken; None if it did not look
     spool: SpoolStats | None = None
+    # when its first heartbeat was written (the server's wall time, milliseconds); 0 in that first
+    # one
     started_at: int = 0
+    # for how many seconds the calls of each failing instance have failed
     failing_for: dict[str, float] = {}
 
 

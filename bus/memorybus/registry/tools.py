@@ -22,12 +22,9 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class DeclaredTools(msgspec.Struct, frozen=True):
-    """What one provider instance declares (stored as JSON).
+    """What one provider instance declares (stored as JSON)."""
 
-    Attributes:
-        schemas: OpenAI function schemas as the provider gives them; they may be malformed.
-    """
-
+    # OpenAI function schemas as the provider gives them; they may be malformed
     schemas: tuple[Any, ...] = ()
     reading: tuple[str, ...] = ()  # names of the tools that only read
 

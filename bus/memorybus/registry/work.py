@@ -43,33 +43,27 @@ _LATENCY_FIELDS = tuple(f"latency:{bound}" for bound in _bounds_as_text(LATENCY_
 
 
 class Histogram(msgspec.Struct, frozen=True):
-    """A histogram of durations.
+    """A histogram of durations."""
 
-    Attributes:
-        counts: how many durations each part has, by its upper bound in seconds (as text), smallest
-            first; the last bound is "+Inf".
-    """
-
+    # how many durations each part has, by its upper bound in seconds (as text), smallest first; the
+    # last bound is "+Inf"
     counts: dict[str, int] = {}
     sum: float = 0.0  # the sum of all durations, in seconds
 
 
 class WorkDone(msgspec.Struct, frozen=True):
-    """What workers did for a provider; the counts start again after a week without work.
+    """What workers did for a provider; the counts start again after a week without work."""
 
-    Attributes:
-        redelivered: events handed over that may have been applied before: their log, or their
-            lane's owner, was lost.
-        latency: from an event's entry into the log until it was applied or parked. The event's own
-            time is not used, since it may be that of a recorded conversation.
-    """
-
+    # events handed over that may have been applied before: their log, or their lane's owner, was
+    # lost
     redelivered: int = 0
     retried: int = 0  # tries that failed and are made again
     parked: int = 0  # events that were refused for good
     fenced: int = 0  # writes that were refused because the lane had another owner (G5)
     lost: int = 0  # leases that were lost while at work
     apply: Histogram = Histogram()  # how long calls took; those of a chunk together
+    # From an event's entry into the log until it was applied or parked. The event's own time is not
+    # used, since it may be that of a recorded conversation.
     latency: Histogram = Histogram()
 
 

@@ -37,13 +37,10 @@ def takes_turns_in_bulk(provider: MemoryProvider) -> bool:
 
 
 class TurnOutcomes(msgspec.Struct, frozen=True):
-    """The outcomes of the turns of one call.
-
-    Attributes:
-        failed: the first failed turn of each key, with its error.
-    """
+    """The outcomes of the turns of one call."""
 
     done: list[LoggedEvent]  # the turns that were applied
+    # the first failed turn of each key, with its error
     failed: list[tuple[LoggedEvent, BaseException]]
     behind: list[LoggedEvent]  # the turns that wait behind the failed ones
 

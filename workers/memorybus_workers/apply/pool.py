@@ -25,16 +25,13 @@ class Withdrawn(BaseException):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """An event on its way through the pool.
-
-    Attributes:
-        behind: further turns of the event's key, in order, if one call is for several turns.
-    """
+    """An event on its way through the pool."""
 
     lane: Lane  # the event's lane
     event: LoggedEvent  # the event to apply
     served: int  # how many calls had succeeded when the event was handed out
     probes: bool  # whether the call finds out if the backend works again
+    # further turns of the event's key, in order, if one call is for several turns
     behind: tuple[LoggedEvent, ...] = ()
 
     @property

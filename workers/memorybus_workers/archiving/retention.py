@@ -34,12 +34,9 @@ class SegmentAges(msgspec.Struct, frozen=True):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How long the content of rows is kept, and since when this setting has applied.
+    """How long the content of rows is kept, and since when this setting has applied."""
 
-    Attributes:
-        ages: seconds by scope, as the setting `retention` has them; 0 for ever.
-    """
-
+    # seconds by scope, as the setting `retention` has them; 0 for ever
     ages: Mapping[str, float] = {}
     since: int = 0  # when the setting was first seen like this (wall time, milliseconds)
     forgotten: Sequence[Query] = ()  # the queries of the tombstones

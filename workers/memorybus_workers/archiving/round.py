@@ -45,13 +45,7 @@ def summarize_errors(errors: Mapping[int, str]) -> str:
 
 
 class ArchivingRound:
-    """Looks at all partitions and does what is due. Belongs to one thread.
-
-    Attributes:
-        errors: why partitions cannot be sealed: the archive or the log has changed unexpectedly.
-        unreached: other reasons at the last look, mostly files that cannot be reached.
-        busy: partitions that another archiver was at work on when we last tried.
-    """
+    """Looks at all partitions and does what is due. Belongs to one thread."""
 
     def __init__(self, context: SealingContext, patience: float) -> None:
         """Prepare; `run` looks at the partitions.
@@ -62,8 +56,11 @@ class ArchivingRound:
         self.place = ""  # where the archive is, without credentials; "" before the first look
         self.elsewhere = False  # whether it lies on another host
         self.now_ms = 0  # the server's wall time at the last look
+        # why partitions cannot be sealed: the archive or the log has changed unexpectedly
         self.errors: dict[int, str] = {}
+        # other reasons at the last look, mostly files that cannot be reached
         self.unreached: dict[int, str] = {}
+        # partitions that another archiver was at work on when we last tried
         self.busy: set[int] = set()
         self._context = context
         self._patience = patience

@@ -39,11 +39,7 @@ _KEEP_ALL_MS = 2**52  # milliseconds of a hot window that trims nothing
 
 
 class SealingContext(msgspec.Struct, frozen=True):
-    """What sealing needs; all of it belongs to the archiver's thread.
-
-    Attributes:
-        progress: called after each segment, to show that the work goes on.
-    """
+    """What sealing needs; all of it belongs to the archiver's thread."""
 
     redis: Redis  # a client that nothing else uses, so that a slow answer delays nothing else
     settings: Settings  # see `Settings`
@@ -51,6 +47,7 @@ class SealingContext(msgspec.Struct, frozen=True):
     leases: Leases  # the leases of the lanes `@archive`
     crash: CrashPoint  # named places to die at
     stopping: Callable[[], bool] = lambda: False  # whether this process was told to end
+    # called after each segment, to show that the work goes on
     progress: Callable[[], None] = lambda: None
 
 

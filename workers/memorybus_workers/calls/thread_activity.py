@@ -26,17 +26,14 @@ class PendingCall(msgspec.Struct, frozen=True):
 
 
 class ThreadActivity:
-    """The call that one thread is busy with. Only that thread writes; any thread may read.
-
-    Attributes:
-        abandoned: whether the thread was given up, so that it may not begin another call.
-    """
+    """The call that one thread is busy with. Only that thread writes; any thread may read."""
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic = clock.monotonic
         self._name = ""
         self._lane = ""
         self.in_hook = False  # whether the call is a hook for an event
+        # whether the thread was given up, so that it may not begin another call
         self.abandoned = False
         self._since = 0.0
         self._limit = 0.0

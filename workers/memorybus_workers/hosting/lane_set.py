@@ -56,10 +56,6 @@ class LaneSet:
 
     Args:
         wake: called from other threads when there are results to collect.
-
-    Attributes:
-        applier: applies their events.
-        allowance: bounds how many calls are made.
     """
 
     def __init__(
@@ -87,7 +83,9 @@ class LaneSet:
         keys = self._keys = Keys(self._settings.namespace)
         provider = context.role.provider
         limits = self._settings.provider_limits(provider)
+        # bounds how many calls are made
         self.allowance = allowance_for(self._redis, keys, provider, limits, self._clock)
+        # applies their events
         self.applier = applier_for(
             msgspec.structs.replace(instance, allowance=self.allowance), wake
         )

@@ -40,18 +40,15 @@ LOG_RETRY_SECONDS = 2.0  # the most seconds between two looks whether Redis serv
 
 
 class Runner:
-    """Runs one instance of a provider on one thread, which ends after `stop` or `abandon`.
-
-    Attributes:
-        activity: the call that its thread is busy with.
-        ready: set after the first attempt to acquire the lanes, or at the first failure.
-    """
+    """Runs one instance of a provider on one thread, which ends after `stop` or `abandon`."""
 
     def __init__(
         self, context: InstanceContext, failing_events: FailingEvents, breaker: Breaker
     ) -> None:
+        # the call that its thread is busy with
         self.activity = ThreadActivity(context.worker.clock)
         self.failing_events = failing_events  # what is known of failing events
+        # set after the first attempt to acquire the lanes, or at the first failure
         self.ready = threading.Event()
         self.opened = threading.Event()
         self.wanted: frozenset[int] = frozenset()  # the lanes that it is to have

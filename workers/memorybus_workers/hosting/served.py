@@ -43,15 +43,6 @@ class ServedInstances:
     Args:
         configured: the instances that it was given to serve; they are not open.
         only: the one copy that it serves and nothing else; "" for none.
-
-    Attributes:
-        infos: what is registered about each, copies last.
-        tools: the tools of the instances that agents know.
-        roles: how each is run now; those with nothing more to do are left out.
-        redo: the instances with requests of operators about their dead letters.
-        retries: the instances whose waiting events an operator wants retried now; the code that
-            does so empties it.
-        hurried: whether a command that rebuilds or verifies one of them waits for this worker.
     """
 
     def __init__(
@@ -73,15 +64,22 @@ class ServedInstances:
         self._configured = infos_of(settings, configured, among)
         self._made: dict[str, tuple[Role, ProviderInfo | str]] = {}
         self._ignored: tuple[str, ...] = ()
+        # the tools of the instances that agents know
         self.tools: Mapping[str, DeclaredTools] = tools_of(configured)
+        # what is registered about each, copies last
         self.infos: Mapping[str, ProviderInfo] = self._configured
+        # how each is run now; those with nothing more to do are left out
         self.roles: Mapping[str, Role] = {name: Role(name) for name in configured}
         self.paused: frozenset[str] = frozenset()  # the instances whose lanes are paused
         self.dropped: tuple[Instance, ...] = ()  # the copies that are to be removed
         self.failing: Mapping[str, str] = {}  # the copies that cannot be made, and why
+        # the instances with requests of operators about their dead letters
         self.redo: frozenset[str] = frozenset()
+        # the instances whose waiting events an operator wants retried now; the code that does so
+        # empties it
         self.retries: set[str] = set()
         self._retry_requests: Mapping[str, RetryRequest] | None = None
+        # whether a command that rebuilds or verifies one of them waits for this worker
         self.hurried = False
 
     def refresh(self) -> None:

@@ -19,11 +19,7 @@ from memorybus_workers.lanes.news import News
 
 
 class WorkerContext(msgspec.Struct, frozen=True):
-    """The objects that all threads of a worker share.
-
-    Attributes:
-        work: counts what is done for each provider.
-    """
+    """The objects that all threads of a worker share."""
 
     settings: Settings  # see `Settings`
     clock: Clock  # time
@@ -32,21 +28,18 @@ class WorkerContext(msgspec.Struct, frozen=True):
     isolation: IsolationProbe  # lets one event at a time be tried alone
     news: News  # announces to the runners which partitions have new entries
     tracing: Tracing  # makes spans, if this process has a provider of tracers
+    # counts what is done for each provider
     work: WorkCounter = msgspec.field(default_factory=WorkCounter)
 
 
 class Role(msgspec.Struct, frozen=True):
-    """How an instance is made and run. If any of this changes, the instance is made again.
+    """How an instance is made and run. If any of this changes, the instance is made again."""
 
-    Attributes:
-        provider: the instance of the settings whose kind and options it has; agents know it by
-            this name.
-        answering: whether it answers agents. Of a provider and its copies exactly one does so.
-    """
-
+    # the instance of the settings whose kind and options it has; agents know it by this name
     provider: str
     options: dict[str, Any] = {}  # the options that differ from these
     plan: Plan = WHOLE  # the part of the history that it gets; all other events count as done
+    # Whether it answers agents. Of a provider and its copies exactly one does so.
     answering: bool = True
 
 

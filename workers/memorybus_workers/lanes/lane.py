@@ -68,10 +68,8 @@ class Lane:
     """One owned lane. Belongs to the provider's thread.
 
     Attributes:
-        parked: its parked keys.
         window: the events that are read and not yet done.
         doubt: the highest n that a former owner may have handed to the provider.
-        abandoned_calls: calls that were given up and may still take effect.
     """
 
     def __init__(self, context: LaneContext, lease: Lease) -> None:
@@ -81,6 +79,7 @@ class Lane:
         self.lease = lease  # our ownership
         self._owned = lease.lane
         self.crash = instance.crash
+        # calls that were given up and may still take effect
         self.abandoned_calls = worker.leases.abandoned_calls
         self.answers = context.answers  # answers callers that wait for the outcome of their events
         self.more = False  # whether there may be more events than the last `read` returned
@@ -91,6 +90,7 @@ class Lane:
         self._redis = context.redis
         self._history = context.history
         self._pace = context.pace
+        # its parked keys
         self.parked = ParkedKeys(
             self._redis, lease.lane, self.answers.answer_refused, self._settings.secrets
         )

@@ -50,9 +50,6 @@ class Leases:
     up in good order. Then it is not renewed any more, and expires. A lease that is given up while
     an abandoned call may still take effect is renewed until that call is over. Meanwhile this
     worker can take the lane again, and no other worker can (G4).
-
-    Attributes:
-        abandoned_calls: calls that were given up and may still take effect.
     """
 
     def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:
@@ -62,6 +59,7 @@ class Leases:
         self._keys = Keys(settings.namespace)
         self._ms = round(settings.lease * 1000)
         self._spare = settings.lease - settings.call_timeout
+        # calls that were given up and may still take effect
         self.abandoned_calls = AbandonedCalls(clock, settings.call_timeout)
         self._held: dict[str, Lease] = {}
         self._left: dict[str, Lease] = {}

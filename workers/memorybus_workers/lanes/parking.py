@@ -24,13 +24,10 @@ from memorybus_workers.calls.failing_events import FailingEvent
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why an event is parked.
-
-    Attributes:
-        attempts: how often it was tried; 0 if it only waits behind the first letter of its key.
-    """
+    """Why an event is parked."""
 
     reason: str  # the reason in one line, for people
+    # how often it was tried; 0 if it only waits behind the first letter of its key
     attempts: int = 0
     trace: str = ""  # the traceback, without values of variables; its end is kept
     first_at: int = 0  # when it failed first, milliseconds since the Unix epoch

@@ -37,11 +37,7 @@ _LOOK_SECONDS_PER_LANE = 0.0005
 
 
 class Presence:
-    """The heartbeat of one worker, and its share of the lanes. Belongs to one thread.
-
-    Attributes:
-        given_up: the providers that this worker no longer serves, because their calls hang.
-    """
+    """The heartbeat of one worker, and its share of the lanes. Belongs to one thread."""
 
     def __init__(
         self, context: WorkerContext, worker: str, served: ServedInstances, jobs: int, redis: Redis
@@ -62,6 +58,7 @@ class Presence:
         self._balance = Balance(settings, clock, worker, served, self._leases)
         self._heartbeats = Heartbeats(clock, settings.heartbeat)
         self.alive: Sequence[WorkerInfo] = ()  # the workers whose heartbeats are fresh
+        # the providers that this worker no longer serves, because their calls hang
         self.given_up: set[str] = set()
         self._spool: SpoolStats | None = None
         self._beats = self._started_at = 0

@@ -25,16 +25,13 @@ def fatal_error(code: int, why: Exception | None) -> MemoryBusError | None:
 
 
 class SupervisedWorker:
-    """One worker as its supervisor sees it: its process, and the processes that this one replaces.
-
-    Attributes:
-        leaving: processes that served other providers, and end when the new one is ready.
-    """
+    """One worker as its supervisor sees it: its process, and the processes that it replaces."""
 
     def __init__(
         self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
     ) -> None:
         self.worker = ""  # the id of the worker, if it is ready; empty otherwise
+        # processes that served other providers, and end when the new one is ready
         self.leaving: list[ChildProcess] = []
         self._name = name
         self._words = words

@@ -43,11 +43,7 @@ Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
 
 
 class Supervisor:
-    """Keeps the worker processes running.
-
-    Attributes:
-        ready: further fields of the line which says that all workers are ready.
-    """
+    """Keeps the worker processes running."""
 
     def __init__(
         self,
@@ -67,6 +63,7 @@ class Supervisor:
         self._separated: frozenset[str] = frozenset()
         self._workers: dict[str, SupervisedWorker] = {}
         self._arrange()
+        # further fields of the line which says that all workers are ready
         self.ready: dict[str, str] = {}
         self.liveness = Liveness(clock)
         self._listeners = (ServiceManager.of_environment(clock), self.liveness)

@@ -40,13 +40,10 @@ _NAME = re.compile(r'"name"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted of one event; a field without a value is empty.
+    """What is counted of one event; a field without a value is empty."""
 
-    Attributes:
-        user_messages: messages of the person; `assistant_messages` and `tool_messages` likewise.
-            A delegation has the calls of its tools as `tool_messages`.
-    """
-
+    # Messages of the person; `assistant_messages` and `tool_messages` likewise. A delegation has
+    # the calls of its tools as `tool_messages`.
     user_messages: int = 0
     assistant_messages: int = 0
     tool_messages: int = 0

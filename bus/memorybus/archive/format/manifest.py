@@ -51,13 +51,7 @@ NO_RETENTION_MARK = RetentionMark()
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """A sealed segment: one line of the manifest.
-
-    Attributes:
-        judged: the state on which it was decided which rows keep their envelope; earlier releases
-            did not write it.
-        sessions: a Bloom filter of the sessions in it (`memorybus.archive.format.bloom`), base64.
-    """
+    """A sealed segment: one line of the manifest."""
 
     of: LogPartition  # the partition that it belongs to
     file: str  # its name below the partition's folder
@@ -72,7 +66,10 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     raw: int  # the size of the envelopes in it, unpacked
     sha256: str  # the SHA-256 of the file
     made_at: int  # when it was sealed (wall time, milliseconds)
+    # the state on which it was decided which rows keep their envelope; earlier releases did not
+    # write it
     judged: RetentionMark = NO_RETENTION_MARK
+    # a Bloom filter of the sessions in it (`memorybus.archive.format.bloom`), base64
     sessions: str = ""
     figures: int = 0  # the version of the column that insights read; 0 if the file has none
     previous: str = ""  # the sum of the line before

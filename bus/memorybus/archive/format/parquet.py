@@ -77,16 +77,13 @@ class RawEntry(msgspec.Struct, frozen=True):
 
 
 class GroupSummary(msgspec.Struct, frozen=True, array_like=True):
-    """What a reader knows of a group of rows without loading it.
-
-    Attributes:
-        is_plain: whether all rows are events of ours that were kept and never lost (`kind` is
-            ``e``, `omitted` is empty), with numbers that follow each other.
-    """
+    """What a reader knows of a group of rows without loading it."""
 
     entry: str  # the entry id of its first row
     n: int  # the number of its first row
     count: int  # the number of rows
+    # whether all rows are events of ours that were kept and never lost (`kind` is ``e``, `omitted`
+    # is empty), with numbers that follow each other
     is_plain: bool
 
 

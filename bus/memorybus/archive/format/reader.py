@@ -60,11 +60,7 @@ def _parse_errors() -> tuple[type[Exception], ...]:
 
 
 class Group:
-    """A group of rows in memory, with the columns that were asked for.
-
-    Attributes:
-        entries: the ids of the entries.
-    """
+    """A group of rows in memory, with the columns that were asked for."""
 
     def __init__(self, cut: GroupSummary, table: Any) -> None:
         """Take the columns out of a table.
@@ -78,6 +74,7 @@ class Group:
             if name != "envelope" and table.column(name).null_count:
                 raise ValueError(f"column {name} has no value in some rows")
         self.summary = cut  # what is known of it without reading it
+        # the ids of the entries
         self.entries = columns.Cells(table.column("entry"), columns.ascii_text)
         self.numbers: Sequence[int] = range(cut.n, cut.n + cut.count)  # their dense numbers
         if not cut.is_plain:
