@@ -145,10 +145,7 @@ def _event_under_way() -> dict[str, str]:
 def set_up(
     form: LogForm = "text", level: LogLevel = "info", secrets: Collection[str] = frozenset()
 ) -> None:
-    """Send log lines to stderr, as text for people or as JSON lines, with credentials masked.
-
-    An uncaught error is logged too, since its traceback may quote what a backend was sent.
-    """
+    """Send log lines to stderr, as text for people or as JSON lines, with credentials masked."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter(form, secrets, colours=sys.stderr.isatty()))
     handler.addFilter(_is_worth_a_line)
@@ -227,11 +224,7 @@ REPEAT_SECONDS = 60.0  # seconds after which the same reason is warned of again
 
 
 class RateLimitedWarning:
-    """Logs a warning about one thing that fails, each reason once a minute. Belongs to one thread.
-
-    Args:
-        text: the warning; ``%s`` stands for the reason.
-    """
+    """Logs a warning about what fails, each reason once a minute. Belongs to one thread."""
 
     def __init__(self, text: str, clock: Clock) -> None:
         self._text = text

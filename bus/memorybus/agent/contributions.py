@@ -16,10 +16,7 @@ from memorybus.text.fence import escape, escape_inline
 def gather_contributions(
     bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: float
 ) -> str:
-    """Wait for the answers of providers to a compression's events, whose order key is `key`.
-
-    See `Session.contributions`.
-    """
+    """Wait for the answers of providers to a compression's events, whose order key is `key`."""
     settings = bus.settings
     partition = partition_of(key, settings.partitions)
     ids = [receipt.event_id for receipt in receipts]

@@ -20,11 +20,7 @@ class LogStalled(LogUnavailable):
 
 
 class PacedPublisher:
-    """Publishes through a bus, and waits whenever too many events are unsent.
-
-    Args:
-        on_wait: called with the number of unsent events while we wait for the log.
-    """
+    """Publishes through a bus, and waits whenever too many events are unsent."""
 
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Callable[[int], object]) -> None:
         self._bus = bus
@@ -54,11 +50,7 @@ class PacedPublisher:
         publish()
 
     def finish(self) -> None:
-        """Wait until the log has everything.
-
-        Raises:
-            LogStalled: the log took nothing for a minute; what is published stays spooled.
-        """
+        """Wait until the log has everything."""
         self._drain(1)
 
     def _drain(self, room: int) -> None:

@@ -1,7 +1,4 @@
-"""Two small protocols: what a session needs of its bus, and what a tool call needs of its session.
-
-With them a session can be written, read and tested without the client, which makes sessions.
-"""
+"""What a session needs of its bus, and what a tool call needs of its session."""
 
 from __future__ import annotations
 

@@ -36,13 +36,7 @@ class PromptRecorder:
         _recorders.add(self)
 
     def record(self, key: str, turn: str = "", session: str = "") -> None:
-        """Publish what the pending prompts of an order key were given.
-
-        Args:
-            turn: the event of the turn that has just completed; "" for none.
-            session: the id of its session, since branches have one key; a compression may have
-                given it a new one.
-        """
+        """Publish what the pending prompts of an order key were given."""
         prompts = tuple(self.pending.pop(key, ()))  # another thread may still add to the deque
         newest = list(takewhile(bool, reversed(prompts)))
         own = [prompt for prompt in newest if prompt and prompt.session.id == session] or newest

@@ -57,11 +57,7 @@ def memory_write(
     old_text: str = "",
     provenance: Mapping[str, str] | None = None,
 ) -> MemoryWritten:
-    """Return a memory write; see `Session.memory_written`.
-
-    Raises:
-        InvalidEvent: an unknown action or store, or a text that the action needs is missing.
-    """
+    """Return a memory write; see `Session.memory_written`."""
     event = MemoryWritten(
         action=action,
         store=store,
@@ -80,10 +76,7 @@ def build_compressions(
     *,
     wants_reply: bool = False,
 ) -> list[ContextCompressing]:
-    """Return the events that carry some clean messages, each at most `max_bytes` large.
-
-    A message that is too large for any event gets an event of its own, which `publish` refuses.
-    """
+    """Return the events that carry some clean messages, each at most `max_bytes` large."""
     count = whole("compression_count", compression_count)
     return [
         ContextCompressing(messages=part, compression_count=count, wants_reply=wants_reply)
@@ -92,11 +85,7 @@ def build_compressions(
 
 
 def checked_time(at: int | None) -> int | None:
-    """Return a time of an event that a caller gave, milliseconds; None for now.
-
-    Raises:
-        InvalidEvent: it is in seconds, or no whole number.
-    """
+    """Return a time of an event that a caller gave, milliseconds; None for now."""
     if at is None:
         return None
     at = whole("at", at)
@@ -106,11 +95,7 @@ def checked_time(at: int | None) -> int | None:
 
 
 def checked_event_ids(events: Iterable[Receipt | str]) -> tuple[str, ...]:
-    """Return the ids of the events that a rewind takes back, each once; see `Session.undo`.
-
-    Raises:
-        InvalidEvent: one of `events` is not an event id.
-    """
+    """Return the ids of the events that a rewind takes back, each once; see `Session.undo`."""
     ids = [event.event_id if isinstance(event, Receipt) else event for event in events]
     for event_id in ids:
         if not isinstance(event_id, str) or not _ID.fullmatch(event_id):

@@ -104,11 +104,7 @@ class HostSessions:
         )
 
     def prompt(self, scope: Scope, root: str, now: int) -> str | None:
-        """Return what providers added to a lineage's system prompt; None if that is not stored yet.
-
-        Args:
-            now: milliseconds; the time of this use.
-        """
+        """Return what providers added to a lineage's system prompt; None if not stored yet."""
         slot = recall_slot(scope, root)
         [[text]] = self._run(
             ("update prompts set used_at = ? where slot = ?", (now, slot)),

@@ -1,10 +1,9 @@
 """Reads what providers add to a session's system prompt: fenced, and the same for its life.
 
 Workers make this text as they make recalls (`RecallRequest.prompt`), for each agent, person and
-workspace. They make it whenever a session begins and after turns, so that the next session finds it
-ready. The text that a session got first is noted on its host (`HostSessions`) under its lineage. A
-branch and a compression continue with the same text, so that a model's prefix cache stays valid.
-Only an answer is noted: "nothing" is one, and that none came in time is not.
+workspace, ahead of the next session. The text that a session got first is noted on its host
+(`HostSessions`) under its lineage, so that a model's prefix cache stays valid. Only an answer is
+noted: "nothing" is one, and that none came in time is not.
 """
 
 from __future__ import annotations
@@ -25,11 +24,7 @@ _log = logging.getLogger("memorybus")
 def session_prompt(
     bus: SessionBus, scope: Scope, root: str, asked_at: Callable[[], float], known: str
 ) -> str:
-    """Return what providers add to a session's system prompt; see `Session.system_prompt`.
-
-    Args:
-        asked_at: returns the monotonic time at which the session asked workers for the prompt.
-    """
+    """Return what providers add to a session's system prompt; see `Session.system_prompt`."""
     if not bus.settings.prompt_budget:
         return ""
     now = bus.clock.now_ms()
@@ -47,10 +42,7 @@ def session_prompt(
 def _build_ready_block(
     bus: SessionBus, scope: Scope, asked_at: Callable[[], float], known: str
 ) -> str | None:
-    """Return the block of the answers that are ready; an owner's first session waits for some.
-
-    None if no provider's answer was reached in time.
-    """
+    """Return the block of ready answers; None if no provider's answer was reached in time."""
     keys = bus.warm.keys(owner_slot(scope), prompt_slot(scope))
     sections = bus.warm.sections(keys)
     if not sections:

@@ -55,11 +55,7 @@ def _checked_seconds(timeout: object) -> float:
 
 
 def _plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as plain JSON values, with texts cleaned as in any event.
-
-    Raises:
-        InvalidEvent: the arguments are not a JSON object.
-    """
+    """Return arguments as plain JSON values, with texts cleaned as in any event."""
     try:
         body = msgspec.json.encode(_clean(arguments))
         return msgspec.json.decode(body, type=dict[str, Any])

@@ -1,8 +1,4 @@
-"""Remembers what the turns of this process said, so that a compression leaves out undone ones.
-
-A host may hand over a window that still has a turn which was taken back. If that were published
-again, providers would learn once more what they have just forgotten.
-"""
+"""Remembers what the turns of this process said, so that a compression leaves out undone ones."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping

@@ -49,10 +49,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class ArchiveComparer:
-    """Compares a log with its archive. Use from one thread; changes nothing.
-
-    Every method raises `LogUnavailable` if Redis is away, and the errors of the archive.
-    """
+    """Compares a log with its archive. Use from one thread; changes nothing."""
 
     def __init__(self, redis: Redis, keys: Keys, archive: SealedPlaces) -> None:
         self._redis = redis
@@ -61,10 +58,7 @@ class ArchiveComparer:
         self._decoder = Decoder()
 
     def compare(self, partition: int, noted: Place, end: Place) -> Agreement:
-        """Compare the log with the archive up to the archive's end.
-
-        As a rule the archive ends at the noted place, and one read of one entry is enough.
-        """
+        """Compare the log with the archive up to the archive's end."""
         holds = self._is_sealed_upto(partition, noted, end)
         if holds and noted == end:
             return Agreement(end.entry)

@@ -52,11 +52,7 @@ def _counted_rows(part: SealedPartition, segment: Segment) -> Any:
 
 
 class Archive:
-    """A log's archive. Belongs to one thread.
-
-    Every method except `from_settings` raises `ArchiveUnavailable` if the store does not answer or
-    the extra ``archive`` is not installed, and `ArchiveDamaged` if a file is not as it was written.
-    """
+    """A log's archive. Belongs to one thread."""
 
     def __init__(
         self,
@@ -67,11 +63,6 @@ class Archive:
         clock: Clock = SYSTEM,
         crash: CrashPoint = no_crash,
     ) -> None:
-        """Create the archive without reading or writing anything.
-
-        Args:
-            log_id: the field ``log`` of ``{ns}:meta``.
-        """
         self.objects = objects
         self._namespace = namespace
         self._log_id = log_id
@@ -90,11 +81,7 @@ class Archive:
         clock: Clock = SYSTEM,
         crash: CrashPoint = no_crash,
     ) -> "Archive":
-        """Return the archive that the settings name, for one log; nothing is read or created.
-
-        Raises:
-            ConfigError: the setting ``archive`` is neither a directory nor a known URL.
-        """
+        """Return the archive that the settings name, for one log; nothing is read or created."""
         place = settings.archive or str(settings.data_dir / "archive")
         objects = open_objects(place, f"{settings.namespace}/{log_id}")
         return cls(objects, settings.namespace, log_id, clock=clock, crash=crash)
@@ -114,13 +101,10 @@ class Archive:
     def read(
         self, partition: int, after: str = START, count: int = 500, plan: Plan = WHOLE
     ) -> list[LoggedEvent]:
-        """Return up to `count` sealed events after an entry, in order; none if nothing follows.
+        """Return up to `count` sealed events after an entry, in order.
 
-        An event that the plan or a tombstone leaves out, or whose content was not kept, comes as a
-        placeholder (`OMITTED_ENVELOPES`) at its position, so that the numbers stay dense.
-
-        Args:
-            plan: which events are wanted; other rows are not decoded.
+        What is left out comes as a placeholder (`OMITTED_ENVELOPES`), so that the numbers stay
+        dense.
         """
         return self._rows(partition).read(after, count, plan)
 
@@ -136,23 +120,14 @@ class Archive:
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted sealed events of a partition in order, without placeholders.
 
-        A segment is skipped if the manifest tells that it holds no wanted event. So reading costs
-        as much as the segments that hold the wanted sessions.
-
-        Args:
-            since: the earliest time of an event, milliseconds.
-            until: the time before which events are wanted, milliseconds.
-            damage: what to do with parts that cannot be read.
+        Segments without a wanted event are skipped. `since` and `until` are milliseconds.
         """
         return self._rows(partition).scan(plan, after, (since, until), damage)
 
     def read_backward(
         self, partition: int, before: str, plan: Plan = WHOLE, damage: DamageHandler = RAISE_DAMAGE
     ) -> Iterator[LoggedEvent]:
-        """Yield the sealed events before an entry, newest first, with placeholders as in `read`.
-
-        Segments that hold no wanted event are skipped. For `damage` and errors see `scan`.
-        """
+        """Yield the sealed events before an entry, newest first, with placeholders as in `read`."""
         return self._rows(partition).read_backward(before, plan, damage)
 
     def ids(self, partition: int) -> Iterator[Sequence[str]]:
@@ -193,11 +168,7 @@ class Archive:
         )
 
     def countable(self, partition: int, since: int) -> Iterator[CountableSegment]:
-        """Yield the segments whose rows insights count; none is opened yet.
-
-        Args:
-            since: segments that end before this time are left out (milliseconds).
-        """
+        """Yield the segments whose rows insights count, but none that ends before `since` (ms)."""
         part = self._partition(partition)
         for segment in self.segments(partition):
             if segment.until >= since:
@@ -219,19 +190,8 @@ class Archive:
     ) -> Segment:
         """Seal entries: write a segment, read it back, then name it in a new manifest (G7).
 
-        Entries that are sealed already are skipped, so that a repeated call adds no row twice. A
-        segment holds at most `SEGMENT_BYTES` of envelopes: the next call has to seal the rest.
-
-        Args:
-            omit: as for `replace`; content that it rejects is never written.
-
-        Returns:
-            The new segment, or the last one if all entries were sealed. Its `last` tells how far
-            the archive reaches.
-
-        Raises:
-            ArchiveDamaged: what was written cannot be read back, or the manifest is not whole.
-            ValueError: no entries, or not in order.
+        Sealed entries are skipped, so that a repeated call adds no row twice. A segment holds at
+        most `SEGMENT_BYTES` of envelopes: the next call seals the rest. Returns the newest segment.
         """
         return self._writer(partition).publish(entries, omit, retention_mark)
 
@@ -242,20 +202,15 @@ class Archive:
         omit: Omit | None = None,
         retention_mark: RetentionMark = NO_RETENTION_MARK,
     ) -> Segment:
-        """Write neighbouring segments again as one segment, with a new manifest; for compaction.
+        """Write neighbouring segments again as one, with a new manifest; for compaction.
 
-        Args:
-            omit: returns why the content of an event is not kept any more, or None to keep it. The
-                row of such an event stays, without its envelope and its owner.
+        `omit` returns why an event's content is not kept, or None. Its row stays, without its
+        envelope and its owner.
         """
         return self._writer(partition).replace(segments, omit, retention_mark)
 
     def copy(self, source: "Archive", segment: Segment, query: Query) -> Segment:
-        """Copy a segment from another archive of this log into this one; for an export.
-
-        A row that the query or a tombstone of the other archive leaves out loses its content and
-        its owner.
-        """
+        """Copy a segment of another archive of this log; unwanted rows lose their content."""
         partition = segment.of.partition
         hidden = tuple(tombstone.query for tombstone in source.tombstones())
         lines = source._writer(partition).rows(segment)  # noqa: SLF001  the same class
@@ -267,11 +222,7 @@ class Archive:
         return Archive(objects, self._namespace, self._log_id, clock=self._clock)
 
     def clean(self, partition: int, damaged: Collection[str] = ()) -> int:
-        """Delete the files that nobody has needed for an hour; return how many.
-
-        `damaged` holds the SHA-256 of unreadable segments. A file that has rows of one of them
-        stays, because the segment may be repaired from it.
-        """
+        """Delete files unneeded for an hour, but none with rows of `damaged` segments."""
         return self._writer(partition).clean(damaged)
 
     def forget(self, tombstone: Tombstone) -> bool:

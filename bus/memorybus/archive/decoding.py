@@ -164,10 +164,7 @@ def _row(needs: Sequence[str], cells: Sequence[str | int]) -> EventRow:
 def events_of(
     partition: int, group: Group, rows: range, reasons: Sequence[Omission | None], decoder: Decoder
 ) -> list[LoggedEvent]:
-    """Return the events of some rows of a group that was read with `CONTENT_COLUMNS`.
-
-    A row that is left out, or whose content was not kept, comes as a placeholder.
-    """
+    """Return the events of some rows of a group that was read with `CONTENT_COLUMNS`."""
     if group.summary.is_plain and not any(reasons):
         envelopes = decoder.decode_all(list(group.envelopes.cells_in(rows)))
         if all(envelopes):
@@ -222,10 +219,7 @@ def _places(partition: int, group: Group, rows: range) -> Iterator[Position]:
 def _event(
     position: Position, kind: str, why: str | None, body: memoryview, decoder: Decoder
 ) -> LoggedEvent | None:
-    """Return one event as the log would return it; None for an entry that is not ours.
-
-    An older archive may hold entries that another program wrote into the log's stream.
-    """
+    """Return one event as the log would return it; None for an entry that is not ours."""
     if kind != UNREADABLE:
         fields = [b"n", b"%d" % position.n, kind.encode(), bytes(body)]
     else:

@@ -60,11 +60,7 @@ class HasEnd(Protocol):
 
 
 def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
-    """Make sure that an archive has a partition's events up to a number.
-
-    Args:
-        archive: the log's archive; None if the log does not exist yet, and so has none.
-    """
+    """Make sure that an archive has a partition's events up to a number."""
     end = archive.end(partition) if archive else None
     archived = end.n if end else 0
     if archived < sealed:

@@ -110,11 +110,7 @@ class SealedPartition:
     # -- segments -------------------------------------------------------------------------------
 
     def open_segment(self, segment: Segment) -> SegmentReader:
-        """Open a segment for the caller to read; its SHA-256 is checked the first time.
-
-        Raises:
-            ArchiveDamaged: the file is missing, or its bytes are not those that were sealed.
-        """
+        """Open a segment for the caller to read; its SHA-256 is checked the first time."""
         self._finish_read_ahead()
         return self._reader(segment)
 
@@ -220,11 +216,7 @@ class SealedPartition:
         self.newest_manifest()
 
     def is_replaced(self, segment: Segment, place: EntryMoment) -> bool:
-        """Look at the newest manifest: say whether compaction has replaced a segment meanwhile.
-
-        Args:
-            segment: the segment that cannot be read.
-        """
+        """Look at the newest manifest: say whether compaction has replaced a segment meanwhile."""
         self.reopen()
         again = self.known_segment_after(place)
         return again is not None and again.sha256 != segment.sha256

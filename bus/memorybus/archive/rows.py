@@ -49,11 +49,7 @@ class SealedRow(msgspec.Struct, frozen=True):
 
 
 class SealedRows:
-    """Reads one partition's rows. Belongs to one thread.
-
-    If an archiver replaces a segment while it is read, reading goes on in the replacement. Every
-    method raises `ArchiveDamaged` for what cannot be read, unless it takes a `DamageHandler`.
-    """
+    """Reads one partition's rows, also while a segment is replaced. Belongs to one thread."""
 
     def __init__(self, part: SealedPartition, decoder: Decoder) -> None:
         self._part = part
@@ -139,11 +135,7 @@ class SealedRows:
     def _events(
         self, segment: Segment, index: int, rows: range, reasons: Reasons, group: Group
     ) -> list[LoggedEvent]:
-        """Return the events of some rows; the content is only read if one of them is wanted.
-
-        Args:
-            reasons: for each row why it is left out; None if it is wanted.
-        """
+        """Return the events of some rows; the content is only read if one of them is wanted."""
         if None not in reasons and not has_unreadable(group, rows):
             return placeholders(self._partition, group, rows, reasons)
         content = self._part.group(segment, index, CONTENT_COLUMNS)
@@ -185,14 +177,7 @@ class SealedRows:
         pages: Callable[[Segment, EntryMoment], Iterator[tuple[EntryMoment, _T]]],
         damage: DamageHandler,
     ) -> Iterator[_T]:
-        """Yield what `pages` finds in each segment after a place.
-
-        Args:
-            place: where to begin, exclusive.
-            pages: yields the content of a segment after a place, piece by piece, each with the
-                place of its last row.
-            damage: what to do with parts that cannot be read.
-        """
+        """Yield what `pages` finds in each segment after a place, exclusive."""
         while (segment := self._next_segment(place, damage)) is not None:
             try:
                 for reached, found in pages(segment, place):

@@ -1,7 +1,4 @@
-"""The reports of archivers, which they write to Redis: what is sealed, and what hinders them.
-
-So the state of the archive is known also where the archive itself cannot be reached.
-"""
+"""The reports of archivers, which they write to Redis: what is sealed, and what hinders them."""
 
 import logging
 from collections.abc import Mapping
@@ -107,11 +104,7 @@ class SealReports:
         return int(note.since)
 
     def read(self, now_ms: int, partitions: int) -> ArchiverReports:
-        """Return all reports, but those of workers that are silent for longer than `ALIVE_SECONDS`.
-
-        Args:
-            now_ms: the server's wall time in milliseconds.
-        """
+        """Return all reports, but those of workers silent for longer than `ALIVE_SECONDS`."""
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         names = {lane_name(partition).encode(): partition for partition in range(partitions)}
         parts = {names[k]: _decode(body, ArchivedPart) for k, body in bodies.items() if k in names}

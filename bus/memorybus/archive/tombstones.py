@@ -1,8 +1,4 @@
-"""Tombstones: small files that name events which nobody may read any more.
-
-A tombstone hides its events from every reader at once. A later compaction removes their bytes from
-the segments.
-"""
+"""Tombstones: small files that name events which nobody may read any more."""
 
 import msgspec
 
@@ -25,14 +21,7 @@ class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_all(objects: Objects, tombstones: dict[str, Tombstone]) -> dict[str, Tombstone]:
-    """Return the tombstones by their files' names.
-
-    Args:
-        tombstones: what was read before: a tombstone never changes.
-
-    Raises:
-        ArchiveDamaged: a tombstone cannot be read; until it is restored, no event may be read.
-    """
+    """Return the tombstones by file name; if one cannot be read, no event may be."""
     names = [file.name for file in objects.list(FOLDER) if file.name.endswith(".json")]
     return {name: tombstones.get(name) or _read(objects, name) for name in names}
 
@@ -49,11 +38,7 @@ def _read(objects: Objects, name: str) -> Tombstone:
 
 
 def write(objects: Objects, tombstone: Tombstone) -> bool:
-    """Write a tombstone; False if there is another of its id.
-
-    Raises:
-        ValueError: it would hide everything.
-    """
+    """Write a tombstone; False if its id is taken. `ValueError`: it would hide everything."""
     if tombstone.query == EVERYTHING:
         raise ValueError("a tombstone needs a query of what it hides")
     name = f"{FOLDER}/{tombstone.id}.json"

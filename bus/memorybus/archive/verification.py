@@ -47,11 +47,7 @@ def check_partition(part: SealedPartition) -> Iterator[FileReport]:
 def report_missing_manifest(
     partition: int, view: PartitionView, archived: int
 ) -> FileReport | None:
-    """Return a report if Redis knows of sealed events that no manifest names; else None. Pure.
-
-    Args:
-        archived: the number up to which the archive has the partition; 0 for nothing.
-    """
+    """Return a report if Redis knows of sealed events that no manifest names; else None. Pure."""
     if view.sealed <= archived:
         return None
     gap = find_lost_archive(

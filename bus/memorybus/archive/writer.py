@@ -99,10 +99,7 @@ class PartitionWriter:
         return [self._part.load(version) for version in versions[-KEPT_MANIFESTS:]]
 
     def _delete_leftovers(self, before: int) -> int:
-        """Delete unfinished files that are older than `before`; return how many.
-
-        Their writers have died: a living one takes minutes at most.
-        """
+        """Delete unfinished files that are older than `before`; return how many."""
         folders = (self._part.folder, f"{self._part.folder}/segments", tombstones.FOLDER)
         files = [leftover for folder in folders for leftover in self._objects.leftovers(folder)]
         dead = [file for file in files if file.modified_at < before]
@@ -230,15 +227,9 @@ def _find_unneeded(
 ) -> _UnneededFiles:
     """Return the segment files that nobody needs; pure.
 
-    A reader may still use an older manifest, and so needs the files that it names. The age of a
-    file does not tell when that ends; the time when its rows were written to another segment does.
-    Every file is needed if a manifest is damaged, or if the newest one names a missing file: a
-    repair may use any of them. If a segment cannot be read, the files with rows of its numbers are
-    needed for the same reason.
-
-    Args:
-        before: files that were written, or replaced, after this time stay (wall time, ms).
-        damaged: the SHA-256 of segments that cannot be read.
+    A reader may still use an older manifest and the files that it names, until `before` (wall time,
+    ms). Every file is needed if a manifest is damaged, or the newest one names a missing file: a
+    repair may use any of them. So are files with rows of `damaged` segments.
     """
     files = [{f"{folder}/{segment.file}" for segment in manifest.segments} for manifest in recent]
     if not recent or any(manifest.damage for manifest in recent) or not files[-1] <= stored.keys():

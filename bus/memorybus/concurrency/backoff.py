@@ -23,24 +23,12 @@ def backoff(
 
 
 def look_pause(waited: float) -> float:
-    """Return the seconds until another look for an answer that somebody waits for.
-
-    It is an eighth of the time waited so far: nobody waits much longer than the answer takes, and
-    a slow answer costs few looks.
-
-    Args:
-        waited: seconds since the first look.
-    """
+    """Return the seconds until another look for an answer: an eighth of those `waited` so far."""
     return min(_MAX_POLL_SECONDS, max(_FIRST_POLL_SECONDS, waited / 8))
 
 
 def restart_delay(ran_for: float, previous: float) -> float:
-    """Return the seconds to wait before a process that died is started again.
-
-    Args:
-        ran_for: how many seconds it lived.
-        previous: the delay before its start, 0 for the first.
-    """
+    """Return the seconds until a process that died after `ran_for` seconds is started again."""
     if ran_for >= HEALTHY_SECONDS or previous == 0:
         return FIRST_RESTART
     return min(previous * 2, LONGEST_RESTART)

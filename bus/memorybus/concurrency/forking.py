@@ -26,19 +26,14 @@ _POLL_SECONDS = 0.0005
 
 
 class ForkGuard:
-    """A context in which no fork begins. Entering it is cheap, also for several threads at once.
+    """A context in which no fork begins; it does not nest. Entering it is cheap.
 
-    An interrupt may end any line of Python, so this is no lock, which it could leave held. Instead
-    there are two marks, each set or removed in one step: a thread marks itself before it looks for
-    forks, and a fork marks itself before it looks for threads. A mark that an interrupt leaves
-    behind belongs to its thread: no fork of that thread heeds it, and the thread's next visit
-    removes it. For the same reason the context does not nest.
-
-    Code that cannot afford the two calls of a ``with`` sets its mark in `inside` itself, calls
-    `wait` if there are `forks`, and removes the mark.
-
-    Args:
-        patience: seconds that a fork waits at most.
+    An interrupt may end any line of Python, so this is no lock, which it could leave held, but two
+    marks, each set or removed in one step: a thread marks itself before it looks for forks, and a
+    fork before it looks for threads. A mark that an interrupt leaves behind belongs to its thread:
+    no fork of that thread heeds it, and the thread's next visit removes it. Hot code sets its mark
+    in `inside` itself, calls `wait` if there are `forks`, and removes the mark. A fork waits at
+    most `patience` seconds.
     """
 
     def __init__(self, patience: float) -> None:

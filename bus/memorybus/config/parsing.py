@@ -47,11 +47,7 @@ _SECRET = re.compile(
 
 
 def parse_table(name: str, text: str) -> Any:
-    """Return a setting that is a table, from its JSON text in the environment.
-
-    Raises:
-        ConfigError: it is not JSON.
-    """
+    """Return a setting that is a table, from its JSON text in the environment."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -74,11 +70,7 @@ _SUCCESSORS: Mapping[str, str] = {
 
 
 def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) -> None:
-    """Refuse names of settings that do not exist.
-
-    Raises:
-        UnknownSetting: the message names the nearest known one.
-    """
+    """Refuse names of settings that do not exist."""
     for name in values:
         if name in _SUCCESSORS:
             raise UnknownSetting(f"{source}: the setting {name!r} is now {_SUCCESSORS[name]}")
@@ -88,21 +80,13 @@ def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) ->
 
 
 def check_size(most: int) -> None:
-    """Refuse a bound of events that is larger than the largest event that readers accept.
-
-    Raises:
-        ConfigError: it is above `LARGEST_BODY`.
-    """
+    """Refuse a bound of events that is larger than the largest event that readers accept."""
     if most > LARGEST_BODY:
         raise ConfigError(f"event_max_bytes must be at most {LARGEST_BODY} (64 MiB), not {most}")
 
 
 def convert_settings(values: Mapping[str, Any], kind: type[_T]) -> _T:
-    """Return settings made from texts and values.
-
-    Raises:
-        ConfigError: a value of the wrong type; the message names the setting.
-    """
+    """Return settings made from texts and values."""
     try:
         return msgspec.convert(dict(values), prepared(kind), strict=False, dec_hook=_decode)
     except msgspec.ValidationError as error:
@@ -130,11 +114,7 @@ def _decode(kind: type, value: Any) -> Any:
 
 
 def check_numbers(values: Mapping[str, Any]) -> None:
-    """Refuse numbers that are infinite or negative, 0 where that makes no sense, or no share.
-
-    Raises:
-        ConfigError: the message names the setting.
-    """
+    """Refuse numbers that are infinite or negative, 0 where that makes no sense, or no share."""
     for name, value in values.items():
         if name in _SHARES and not 0 <= value <= 1:
             raise ConfigError(f"{name} must be 0 to 1, not {value}")

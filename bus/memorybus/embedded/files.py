@@ -55,11 +55,7 @@ def server_arguments(binary: Path, socket: Path, log: Path) -> list[str]:
 
 
 def check_socket_path(socket: Path, longest: int = SOCKET_PATH_MAX) -> None:
-    """Refuse a socket path that the system cannot bind.
-
-    Raises:
-        ConfigError: the path is longer than `longest` bytes; the message names the remedy.
-    """
+    """Refuse a socket path that the system cannot bind."""
     length = len(os.fsencode(socket))
     if length > longest:
         raise ConfigError(
@@ -69,13 +65,9 @@ def check_socket_path(socket: Path, longest: int = SOCKET_PATH_MAX) -> None:
 
 
 def check_data_format(directory: Path, binary: ServerBinary) -> None:
-    """Refuse a server that does not read the files of another one.
+    """Refuse a server that does not read the files of another one (`ServerFailed`).
 
-    Redis 6.2 would begin empty beside the files of newer servers, and others end with advice that
-    would cut the files off.
-
-    Raises:
-        ServerFailed: `binary` does not read what `directory` has.
+    Redis 6.2 would begin empty beside them, and others end with advice that cuts the files off.
     """
     parts = directory / AOF_DIRECTORY
     if not parts.is_dir() or not any(parts.iterdir()):
@@ -91,11 +83,7 @@ def check_data_format(directory: Path, binary: ServerBinary) -> None:
 
 
 def explain_end(log_lines: list[str], directory: Path, free_bytes: int) -> str:
-    """Return why a server ended: the end of its log and, if one is known, the remedy.
-
-    Args:
-        log_lines: the end of its log since this start; empty if it could not write any.
-    """
+    """Return why a server ended: the end of its log and, if one is known, the remedy."""
     said = "Its log:\n" + "\n".join(log_lines) if log_lines else "It left no log."
     if free_bytes < DISK_FULL:
         return f"{said}\nThe disk of {directory} is full: make room and start again."

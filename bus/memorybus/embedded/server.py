@@ -59,12 +59,9 @@ class _Silence(msgspec.Struct, frozen=True):
 class EmbeddedRedis:
     """Starts, adopts and stops the server behind ``settings.socket_path``.
 
-    Its append-only file is synced every second. A power cut takes about the last second, and so may
-    a kill of the server, which holds writes back during a sync. Spools send such a tail again (G1).
-    Nothing is ever evicted.
-
-    The server has a session of its own: Ctrl-C does not reach it, and it outlives the process that
-    started it unless `stop` is called. A context manager starts it on entry and stops it on exit.
+    Its append-only file is synced every second; spools send again what a power cut took (G1). The
+    server has a session of its own: it outlives the process that started it, unless that calls
+    `stop` or leaves the ``with`` block.
     """
 
     def __init__(
@@ -98,19 +95,9 @@ class EmbeddedRedis:
         self.stop()
 
     def start(self, timeout: float = START_TIMEOUT) -> RunningServer:
-        """Make sure that a server answers: adopt the one that runs, or start one.
+        """Adopt the server that runs, or start one; of several processes one starts it.
 
-        If several processes call this at once, one starts a server and the others adopt it. A
-        server that was started here and has died is started again.
-
-        Args:
-            timeout: seconds without an answer after which the server counts as failed; the time in
-                which it loads its data does not count.
-
-        Raises:
-            ConfigError: the socket's path is too long for this system.
-            ServerFailed: the server ended at once or never answered; the message has the end of its
-                log.
+        `timeout`: seconds without an answer, besides the time in which it loads its data.
         """
         check_socket_path(self.socket)
         self._make_directory()
@@ -125,19 +112,11 @@ class EmbeddedRedis:
         self._given_up = True
 
     def wait_ready(self, timeout: float = START_TIMEOUT) -> RunningServer:
-        """Wait for the server to answer, without starting one.
-
-        Raises:
-            ServerFailed: it ended, or stayed silent for `timeout` seconds.
-        """
+        """Wait for the server to answer, without starting one."""
         return self._await_answer(timeout, on_silence=lambda: None)
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
-        """Stop the server if it was started here; it syncs its file first. Safe to call twice.
-
-        Args:
-            timeout: seconds after which it is killed; it may lose its last second then.
-        """
+        """Stop the server if it was started here; it syncs its file first. Safe to call twice."""
         child, self._child = self._child, None
         if child is None:
             return

@@ -1,7 +1,4 @@
-"""Finds what is wrong with the bus, from its figures; pure.
-
-The first half are the alarms: findings about the log, its Redis and its archive, which workers log.
-"""
+"""Finds what is wrong with the bus, from its figures; pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,10 +87,7 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gap_alarms(gaps: Sequence[Gap], keys: Keys) -> Iterator[Finding]:
-    """Yield an alarm for each gap that the log shows, and for each record of others.
-
-    The latter lasts until an operator deletes the record.
-    """
+    """Yield an alarm for each gap that the log shows, and for each record of others."""
     for record, of_record in groupby(gaps, key=lambda gap: gap.record):
         lost = list(of_record)
         if record:
@@ -166,11 +160,7 @@ def _failed_writes(facts: ServerState) -> Iterator[Finding]:
 
 
 def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
-    """Yield an alarm if the memory of Redis is nearly full.
-
-    Args:
-        untrimmed: why nothing is trimmed; "" if the archive works.
-    """
+    """Yield an alarm if memory is nearly full; `untrimmed` is why nothing is trimmed, or ""."""
     level = fill_level(memory.share)
     if level != "ok":
         why = f"nothing is trimmed: {untrimmed}" if untrimmed else "make `hot_window` shorter"
@@ -179,11 +169,7 @@ def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
 
 
 def archive_alarms(archive: ArchiveStatus, late: float | None) -> Iterator[Finding]:
-    """Yield an alarm for each fault of the archive (G7).
-
-    Args:
-        late: seconds by which the oldest unsealed event is overdue; None if there is none.
-    """
+    """Yield an alarm for each fault of the archive (G7); sealing is `late` by so many seconds."""
     if archive.damaged:
         yield Finding("archive", "critical", "damaged", archive.error, _DAMAGE_REMEDY)
     elif late is not None and late > _SEAL_DELAY_SECONDS:
@@ -266,10 +252,7 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
 
 
 def refuses_writes(status: Status) -> bool:
-    """Return whether an alarm explains why no worker can show itself, own lanes or archive.
-
-    A snapshot may have failed without a refusal: then no event waits in the spools.
-    """
+    """Return whether an alarm explains why no worker can show itself, own lanes or archive."""
     return any(_refuses_writes(alarm, status) for alarm in status.alarms)
 
 
@@ -289,11 +272,7 @@ def _since_oldest_unsent(alarm: Finding, status: Status) -> Finding:
 
 
 def redis_away_finding(error: LogUnavailable, spool: SpoolStatus) -> Finding:
-    """Return the finding that Redis does not answer, so that nothing else can be found (G9).
-
-    Args:
-        spool: this host's events that Redis has not taken; the oldest dates the failure.
-    """
+    """Return the finding that Redis does not answer, so that nothing else can be found (G9)."""
     text = f"{error.problem}; {count_text(spool.events, 'unsent event')} in spools here"
     remedy = f"{error.remedy or 'repair what the error names'}; spools are sent by themselves then"
     return Finding("redis_away", "critical", "redis", text, remedy, spool.oldest_at)
@@ -309,10 +288,7 @@ def find_no_worker(status: Status, now_ms: int) -> Iterator[Finding]:
 
 
 def find_gone_workers(status: Status, now_ms: int) -> Iterator[Finding]:
-    """Yield a finding for each worker that disappeared, if others are alive.
-
-    It ends when another worker is started in its place, or 15 minutes after the last heartbeat.
-    """
+    """Yield a finding for each worker that fell silent within 15 minutes, if others are alive."""
     for worker in status.gone if status.workers else ():
         remedy = f"see on {worker.host} why it ended (its log, or dmesg), and start it again"
         text = _describe_gone(worker, now_ms)
@@ -325,10 +301,7 @@ def _describe_gone(worker: WorkerStatus, now_ms: int) -> str:
 
 
 def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding]:
-    """Yield a finding for each provider that has lanes without an owner, if a worker is alive.
-
-    A provider that fails or is paused has findings of its own.
-    """
+    """Yield a finding for each provider that has lanes without an owner, if a worker is alive."""
     for provider in status.providers if status.workers else ():
         if provider.lanes_owned >= provider.lanes or provider.failing or provider.paused:
             continue
@@ -358,10 +331,7 @@ def find_failing(status: Status) -> Iterator[Finding]:
 
 
 def find_paused(status: Status) -> Iterator[Finding]:
-    """Yield a finding for each paused instance: a forgotten pause costs much.
-
-    An instance that is kept for a rollback is paused on purpose and causes no finding.
-    """
+    """Yield a finding for each paused instance: a forgotten pause costs much."""
     for instance in _instances(status):
         if instance.paused and not instance.kept:
             name = instance.live or instance.name
@@ -381,11 +351,7 @@ def find_dead_letters(status: Status) -> Iterator[Finding]:
 
 
 def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
-    """Yield a finding for each provider that is late although it could work.
-
-    The finding is critical if no event is applied. A backend that is down has a finding of its own,
-    and so has a pause.
-    """
+    """Yield a finding for each provider that is late although it could work."""
     for provider in status.providers:
         age = _age(provider.oldest_unapplied_at, now_ms)
         if not provider.lanes_owned or provider.failing or provider.paused or age <= _STALL_SECONDS:
@@ -406,10 +372,7 @@ def find_behind(status: Status, now_ms: int) -> Iterator[Finding]:
 
 
 def find_hot_lanes(status: Status) -> Iterator[Finding]:
-    """Yield a finding for each provider whose backlog is nearly all in one of its lanes.
-
-    The events of one key are applied one after another, so that more workers do not help.
-    """
+    """Yield a finding for each provider whose backlog is nearly all in one of its lanes."""
     for provider in status.providers:
         share = provider.busiest_backlog / provider.backlog if provider.backlog else 0.0
         if (
@@ -477,10 +440,8 @@ def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Fin
 def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterator[Finding]:
     """Yield a finding if the log is not trimmed, so that Redis fills up sooner or later (G7).
 
-    The finding is critical if an error keeps all workers from archiving, because such an error does
-    not go away by itself. Without the extra `archive` it is a warning: nothing is broken, and the
-    alarm of the memory comes in time. An alarm of the archive that is as severe
-    replaces it.
+    It is critical if an error keeps all workers from archiving, and a warning without the extra
+    `archive`. An alarm of the archive that is as severe replaces it.
     """
     known = {alarm.severity for alarm in alarms if alarm.code == "archive"}
     lacks_extra = MISSING_EXTRA in archive.error

@@ -1,8 +1,4 @@
-"""Examines the log and its Redis once, for workers, `status` and `doctor`.
-
-One examination alone cannot detect that a log was wiped and started again. A worker's watch can: it
-writes such a loss to Redis, and this module reads it.
-"""
+"""Examines the log and its Redis once, for workers, `status` and `doctor`."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -77,12 +73,7 @@ class Examiner:
         return found.decode("ascii", "replace") if isinstance(found, bytes) else None
 
     def examine(self, settled: Mapping[int, Place] | None = None) -> LogHealth:
-        """Read the health of the log once.
-
-        Args:
-            settled: by partition, the places before and behind which to look (see
-                `LogInspector.read_partitions`).
-        """
+        """Read the health of the log once."""
         self.states = self._inspector.read_partitions(settled)
         self._numbers = self._inspector.numbers(self.states)
         continuity = self._continuity()

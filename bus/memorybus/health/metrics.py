@@ -1,8 +1,4 @@
-"""The status as Prometheus reads it: the same figures and findings, under its rules for names.
-
-Names have base units, `_total` for what only grows, and times instead of ages. No label names a
-session, a person or an agent. Needs the extra `metrics`.
-"""
+"""The status as Prometheus reads it: the same figures and findings, under its rules for names."""
 
 import threading
 from collections import Counter
@@ -266,10 +262,7 @@ class BusCollector(Collector):
         self._until = float("-inf")
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of a measurement that is no older than a second.
-
-        If Redis is away, only the metrics that do not need it are there, and `memorybus_up` is 0.
-        """
+        """Yield metrics at most a second old; without Redis those that need none."""
         with self._lock:
             if self._clock.monotonic() >= self._until:
                 self._metrics = list(self._measure())

@@ -75,11 +75,7 @@ def is_loopback(host: str) -> bool:
 
 
 def parse_address(text: str) -> Address:
-    """Read ``HOST:PORT``, ``[::1]:PORT``, ``:PORT`` or ``PORT``; the default host is loopback.
-
-    Raises:
-        ConfigError: it is none of these.
-    """
+    """Read ``HOST:PORT``, ``[::1]:PORT``, ``:PORT`` or ``PORT``; the default host is loopback."""
     netloc = text if ":" in text else f":{text}"
     with suppress(ValueError):
         parts = urlsplit(f"//{netloc}")
@@ -90,11 +86,7 @@ def parse_address(text: str) -> Address:
 
 @contextmanager
 def serve_metrics(settings: Settings, where: Address, probed: ProbeTarget) -> Iterator[Address]:
-    """Serve the metrics and the probes from separate threads; yield the address.
-
-    Raises:
-        ConfigError: the address cannot be used, or the library is missing.
-    """
+    """Serve the metrics and the probes from separate threads; yield the address."""
     try:
         from prometheus_client import make_wsgi_app, start_http_server
 

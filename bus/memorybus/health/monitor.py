@@ -53,11 +53,7 @@ def read_with_lanes(settings: Settings) -> StatusWithLanes:
 
 @contextmanager
 def open_monitor(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"]:
-    """Open a monitor; an error of Redis inside the block becomes an error of the bus.
-
-    Args:
-        timeout: how long Redis may take for each answer, seconds.
-    """
+    """Open a monitor; an error of Redis inside the block becomes an error of the bus."""
     redis = connect_redis(settings, timeout=timeout)
     try:
         yield Monitor(redis, settings)
@@ -120,11 +116,7 @@ class Monitor:
         return StatusWithLanes(status, lanes)
 
     def providers_before(self, place: Head) -> list[str]:
-        """Return the providers whose lane has not passed a place in a partition.
-
-        Paused providers are left out. If some lane of the partition has an owner, providers whose
-        lane has none are left out, too.
-        """
+        """Return the providers whose lane has not passed a place, but no paused or unowned ones."""
         view = Instances(self._redis, self._keys).read_view()
         serving = {name: live_name(name, view.live) for name in self.provider_names()}
         moving = {name: live for name, live in serving.items() if live not in view.pauses}
@@ -167,10 +159,7 @@ class Monitor:
         workers: list[WorkerInfo],
         view: InstancesView,
     ) -> list[ProviderStatus]:
-        """Return the status of the instances that serve nobody.
-
-        One that is no copy is shown only if it has ever had an event.
-        """
+        """Return the status of the instances that serve nobody."""
         copies = _copies(view)
         return [
             self._copy_status(name, lanes[name], workers, view)
@@ -296,10 +285,7 @@ def _spool_status(stats: SpoolStats) -> SpoolStatus:
 def read_jobs(
     redis: Redis, jobs: Redis, settings: Settings, providers: Sequence[str]
 ) -> list[JobsStatus]:
-    """Read the figures of all queues.
-
-    RQ's keys are read directly, because counting through its registries would change them.
-    """
+    """Read all queues' figures from RQ's keys, since its registries change them when they count."""
     keys = Keys(settings.namespace)
     health = RecallHealth(redis, keys).read(providers)
     prompts = read_counts(redis, keys, providers)

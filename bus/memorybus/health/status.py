@@ -118,12 +118,6 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
 def build_archive_status(
     states: Mapping[int, PartitionState], reports: ArchiverReports, home: str | None
 ) -> ArchiveStatus:
-    """Return the status of the archive.
-
-    Args:
-        home: the host and directory where it lies; None if it lies in a store that every worker
-            reaches, or if no host has claimed it yet.
-    """
     views = [state.view for state in states.values()]
     return ArchiveStatus(
         working=reports.working,
@@ -148,10 +142,7 @@ def _error(reports: ArchiverReports, home: str | None) -> str:
 
 
 def oldest_unsealed(states: Mapping[int, PartitionState]) -> int | None:
-    """Return when the oldest unsealed event entered the log; None if all events are sealed.
-
-    The time is Redis's wall time, milliseconds since the Unix epoch.
-    """
+    """Return when the oldest unsealed event entered the log; None if all events are sealed."""
     places = [state.view.unsealed for state in states.values()]
     return min((entry_ms(place.entry) for place in places if place), default=None)
 
@@ -206,14 +197,10 @@ class ProviderStatus(msgspec.Struct, frozen=True):
 
 
 def waiting_since(lane: LaneState, reply: Any, archived_since: int) -> int | None:
-    """Return when a lane's oldest unapplied event entered the log (milliseconds), None if unknown.
+    """Return when a lane's oldest unapplied event entered the log (ms), None if unknown.
 
-    If that event was trimmed, it is in the archive. Then the result is the later of two lower
-    bounds: the time of the lane's last event, and that of the first archived one.
-
-    Args:
-        archived_since: when the first archived event of the partition entered the log,
-            milliseconds; 0 for none.
+    If it was trimmed, the result is a lower bound: the later of the lane's last event and the first
+    archived one.
     """
     if not isinstance(reply, list) or not reply:
         return None
@@ -262,10 +249,7 @@ class Continuity(msgspec.Struct, frozen=True):
 
 
 class RedisStatus(msgspec.Struct, frozen=True):
-    """The log's server; `durability` is "aof:everysec", "aof:always", "snapshots" or "memory".
-
-    The version is that of the product, "Redis" or "Valkey".
-    """
+    """The log's server; `durability` is "aof:everysec", "aof:always", "snapshots" or "memory"."""
 
     url: str
     version: str
@@ -300,10 +284,7 @@ class HostSpool(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What `memorybus status --json` prints: figures, and the alarms of the log.
-
-    `memorybus.health.findings.findings_of` returns them with all other findings.
-    """
+    """What `memorybus status --json` prints: figures, and the alarms of the log."""
 
     redis: RedisStatus  # the log's server
     spool: SpoolStatus  # the events in this host's spools

@@ -1,9 +1,4 @@
-"""Reads the history backward: first the log from its end, then the archive, in all partitions.
-
-Reading the newest events costs the same however long the history is. A placeholder stands for each
-event that is left out. So no partition is read further back in time than the others, and the reader
-knows how far it came.
-"""
+"""Reads the history backward: first the log from its end, then the archive, in all partitions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -34,10 +29,7 @@ class BackwardMark(msgspec.Struct, frozen=True):
     entry: str  # its entry id
 
     def bound(self, partition: int) -> str:
-        """Return the entry id before which a partition is read.
-
-        Events of the same time are ordered by their partitions.
-        """
+        """Return the entry id before which a partition is read."""
         ms, sequence = parse_entry_id(self.entry)
         return f"{ms}-{sequence + 1}" if partition < self.partition else self.entry
 
@@ -53,13 +45,6 @@ class BackwardReader:
         damage: DamageHandler,
         before: BackwardMark | None = None,
     ) -> None:
-        """Create the reader; nothing is read yet.
-
-        Args:
-            sealed: returns the query for the archive; called when the archive is first needed.
-            damage: what to do with parts of the archive that cannot be read.
-            before: where an earlier reader stopped; None for the end.
-        """
         self._sources = sources
         self._filters = EventFilters(Plan(query=query), sources.forgotten_queries)
         self._sealed_query = sealed

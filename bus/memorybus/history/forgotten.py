@@ -22,10 +22,7 @@ class TombstoneSource(Protocol):
 
 
 class KnownTombstones:
-    """The tombstones that were read last; they are read again after `TOMBSTONE_AGE` seconds.
-
-    After a failure it waits as long as after a success.
-    """
+    """The tombstones that were read last; they are read again after `TOMBSTONE_AGE` seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,9 +1,4 @@
-"""Reads archive and log as one ordered sequence, of one partition or of all partitions.
-
-The archive is the beginning of the history, and the log is its end. Where they overlap, both have
-the same events, and the log is read. Live lanes, replays, rebuilds and the commands that show the
-past use this module.
-"""
+"""Reads archive and log as one ordered sequence, of one partition or of all partitions."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,11 +29,7 @@ _LINKING_REASONS = frozenset({"resume", "reset", "rewind"})
 
 
 def expand_lineages(query: Query, envelopes: Iterable[Envelope]) -> Query:
-    """Return a query that names sessions instead of lineages.
-
-    A session that the query names counts in every scope that the query wants. Its descendants have
-    the same agent, person and workspace.
-    """
+    """Return a query that names sessions instead of lineages."""
     children: defaultdict[Identity, set[Identity]] = defaultdict(set)
     ours = Query(agents=query.agents, users=query.users, workspaces=query.workspaces)
     for envelope in (one for one in envelopes if ours.wants(row_of(one))):
@@ -111,14 +102,8 @@ _NO_END = (1 << 63, 0)
 class History:
     """Reads the whole past. Use from one thread; reading changes nothing (G5).
 
-    The dense numbers `n` of the events are continuous; a gap in the numbers means that events are
-    missing. The archive is opened when it is first needed, so an event that the log still has costs
-    one round trip to Redis and nothing else.
-
-    Every method raises `LogUnavailable` if Redis is away, and `ForeignKey` if a partition's key is
-    not ours. A method that needs the archive raises `ArchiveUnavailable` if it cannot be reached,
-    and `ArchiveDamaged`, which names the damage; events after the damage are not read as if they
-    followed the ones before.
+    A gap in the dense numbers `n` means that events are missing. The archive is opened when it is
+    first needed. Its damage raises `ArchiveDamaged`; events behind the damage are not read.
     """
 
     def __init__(
@@ -163,13 +148,9 @@ class History:
         after_n: int = 0,
         plan: Plan = WHOLE,
     ) -> EventPage:
-        """Return up to `count` events after an entry, in order; none at the end.
+        """Return up to `count` events after an entry; `Omitted` ones keep the numbers dense.
 
-        An event that the plan leaves out comes as an `Omitted`, so that numbers stay dense.
-
-        Args:
-            after_n: the dense number at `after`. If the log's next number does not follow it, the
-                archive is read.
+        If the log's next number does not follow `after_n`, the archive is read.
         """
         older = self._read_known_older(partition, after, count, plan)
         if older:
@@ -212,10 +193,7 @@ class History:
         return events
 
     def _read_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
-        """Return the archive's events after a place and before the log begins.
-
-        Events behind the last one that this log sealed are left out: they may be another log's.
-        """
+        """Return the archive's events after a place and before the log begins."""
         archive = self._sources.archive()
         if archive is None:
             return []
@@ -255,11 +233,7 @@ class History:
         return False
 
     def event_at(self, partition: int, entry: str) -> LoggedEvent | None:
-        """Return the event of an entry, or its placeholder (`OMITTED_ENVELOPES`); None for none.
-
-        A forgotten event is not shown, even if only the log has it. If the tombstones cannot be
-        read, `ArchiveError` is raised.
-        """
+        """Return the event of an entry, or its placeholder (`OMITTED_ENVELOPES`); None for none."""
         event_filter = EventFilter(WHOLE, partition, self.forgotten_queries())
         events = self._reader.read(partition, previous_entry_id(entry), 1, event_filter).events
         if not events or events[0].position.entry != entry:
@@ -308,14 +282,8 @@ class History:
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events of all partitions in the order in which Redis took them.
 
-        The memory that this needs does not grow with the history. Events that are published while
-        it reads may be among them or not. Events that a tombstone hides are not shown, even if only
-        the log has them. If the tombstones cannot be read (`ArchiveError`), no event is shown.
-
-        Args:
-            since: the earliest time of an event (milliseconds).
-            until: the time before which events are wanted (milliseconds).
-            damage: what to do with parts of the archive that cannot be read.
+        Memory does not grow with the history. Forgotten events are not shown; if the tombstones
+        cannot be read (`ArchiveError`), none is. `since` and `until` are milliseconds.
         """
         wanted = Plan(query=self.resolve(query), spans=plan.spans if plan else {})
         scan = Scan(self._sources, wanted, since, until, damage)
@@ -328,15 +296,10 @@ class History:
         *,
         damage: DamageHandler = RAISE_DAMAGE,
     ) -> Iterator[LoggedEvent]:
-        """Yield the wanted events of all partitions, newest first: the reverse of `scan`.
+        """Yield the wanted events of all partitions, newest first, as far as the caller takes them.
 
-        It reads back only as far as the caller takes events. Lineages are resolved when the archive
-        is first needed, which reads their beginnings in the whole history. Until then events of
-        every lineage come, and the caller has to choose. Tombstones count as in `scan`.
-
-        Args:
-            heads: the ends from which it reads back; the present ones if None.
-            damage: what to do with parts of the archive that cannot be read.
+        Lineages are resolved when the archive is first needed; until then events of every lineage
+        come, and the caller has to choose. Tombstones count as in `scan`.
         """
         everywhere = msgspec.structs.replace(query, lineages=())
         back = BackwardReader(self._sources, everywhere, lambda: self.resolve(query), damage)
@@ -352,13 +315,8 @@ class History:
     ) -> Iterator[LoggedEvent]:
         """Yield the events of all partitions, newest first; unwanted ones come as placeholders.
 
-        So the caller knows how far it came, and can stop and continue later. Segments without
-        wanted events are skipped. Tombstones count as in `scan`.
-
-        Args:
-            query: which events are wanted; it may not name lineages.
-            before: where an earlier reader stopped; None for the end.
-            damage: what to do with parts of the archive that cannot be read.
+        So the caller knows how far it came, and can continue `before` that. The query may not name
+        lineages.
         """
         return BackwardReader(self._sources, query, lambda: query, damage, before).events(
             self.log.heads()
@@ -369,12 +327,10 @@ class History:
         return self._sources.forgotten_queries()
 
     def resolve(self, query: Query) -> Query:
-        """Return a query that names sessions instead of lineages.
+        """Return a query that names sessions instead of lineages, from the whole history.
 
-        The sessions are those that the query names as lineages, and all that came from them. A
-        session that began with a branch, a compression or a delegation came from its parent; one
-        that was resumed or reset did not. This reads the beginnings and switches of the whole
-        history.
+        A session that began with a branch, a compression or a delegation came from its parent; one
+        that was resumed or reset did not.
         """
         if not query.lineages:
             return query
@@ -385,13 +341,9 @@ class History:
         return PositionFinder(self, self._sources).place(partition, n)
 
     def places(self, moment: int | str, *, inclusive: bool = True) -> dict[int, int]:
-        """Return for each partition the last number up to a moment, in the log's own time.
+        """Return by partition the last number up to a moment, in the log's own time.
 
-        Args:
-            moment: a time (milliseconds), a position (``p07:1234``) or an event's id.
-
-        Raises:
-            ConfigError: the text names no moment of this history.
+        A moment is milliseconds, a position (``p07:1234``) or an event's id; else `ConfigError`.
         """
         return PositionFinder(self, self._sources).places(moment, inclusive=inclusive)
 

@@ -53,11 +53,7 @@ class EventPage(msgspec.Struct, frozen=True):
 
 
 class LogReader:
-    """Reads the log through a filter. Use from one thread.
-
-    Entries that another program wrote into a stream are dropped here: they are no events. Every
-    method raises `LogUnavailable` if Redis is away, and `ForeignKey` if the key is not ours.
-    """
+    """Reads the log through a filter, without entries of other programs. Use from one thread."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
@@ -76,11 +72,7 @@ class LogReader:
         return EventPage(events, more)
 
     def read_backward(self, partition: int, bound: str, count: int) -> list[StreamEntry]:
-        """Return up to `count` raw entries, newest first, from a bound downwards.
-
-        Args:
-            bound: an entry's id, with a ``(`` before it to exclude it, or ``+`` for the end.
-        """
+        """Return up to `count` raw entries down from an id, ``(id`` (exclusive) or ``+`` (end)."""
         key = self._keys.log(partition)
         ask: Any = self._redis.execute_command
         words = (_XREVRANGE, key, bound, "-", "COUNT", count)
@@ -137,11 +129,7 @@ class LogReader:
     def filter_entry(
         self, partition: int, entry: bytes, fields: Sequence[bytes], event_filter: EventFilter
     ) -> LoggedEvent | None:
-        """Return an entry as an event, or as a placeholder if the filter leaves it out.
-
-        Returns None for an entry that another program wrote. An event that is left out is decoded
-        only as far as the filter needs.
-        """
+        """Return an entry as an event, or as a placeholder if the filter leaves it out."""
         n = number_of(fields)
         return (
             self._decode_filtered(Position(partition, entry.decode(), n), fields, event_filter)
@@ -169,10 +157,7 @@ class LogReader:
         return int(found) if found.isdigit() else 0
 
     def set_back_upto(self, partition: int) -> int:
-        """Return the last number that the archive had and this Redis had never given; 0 for none.
-
-        Read it after `sealed_number`: both are written at once.
-        """
+        """Return the last number that only the archive has, or 0; read `sealed_number` before."""
         noted = self._read_state(partition, "set_back").decode("ascii", "replace")
         return max(0, set_back_numbers(noted).stop - 1)
 

@@ -1,8 +1,4 @@
-"""Asks for a run of a reading tool: one RQ job in the queue of its provider's recall processes.
-
-The bus names the job by a string; its code is in the workers' package. Someone waits for it, so it
-goes before the recalls that wait, and it expires when the asker does not wait any more.
-"""
+"""Asks for a run of a reading tool: one RQ job in the queue of its provider's recall processes."""
 
 import math
 from typing import Any
@@ -38,14 +34,7 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: float) -> str:
-    """Enqueue the run of a tool.
-
-    Args:
-        timeout: seconds after which nobody waits any more.
-
-    Returns:
-        Why nobody will run it, or "".
-    """
+    """Enqueue the run of a tool; return why nobody will run it, or ""."""
     keys = Keys(settings.namespace)
     if request.provider not in Roster(redis, keys).job_providers():
         return (

@@ -50,10 +50,7 @@ def start(session_id: str) -> SessionRef:
 
 
 def branch(ref: SessionRef, new_id: str) -> SessionRef:
-    """Return a session that continues `ref`, which may also continue by itself.
-
-    Raises `InvalidEvent` for an empty id, or the id of `ref`.
-    """
+    """Return a session that continues `ref`, which may also continue by itself."""
     return SessionRef(id=_check_new_id(new_id, ref), root=ref.root, parent=ref.id)
 
 
@@ -65,10 +62,7 @@ def compress(ref: SessionRef, new_id: str | None = None) -> SessionRef:
 
 
 def resume(ref: SessionRef | None, session_id: str) -> SessionRef:
-    """Return `ref`, the session as it was left, or a new root if `ref` is None.
-
-    Raises `InvalidEvent` if `ref` is another session.
-    """
+    """Return `ref`, the session as it was left, or a new root if `ref` is None."""
     if ref is None:
         return start(session_id)
     if ref.id != session_id:
@@ -99,10 +93,7 @@ _STEPS: Mapping[str, Callable[[SessionRef, str], SessionRef]] = MappingProxyType
 
 
 def follow(ref: SessionRef, new_id: str, reason: Reason, stored: SessionRef | None) -> SessionRef:
-    """Return the session that follows `ref`; `stored` is what is known of `new_id`, if anything.
-
-    Raises `InvalidEvent` for an id that the reason does not allow.
-    """
+    """Return the session that follows `ref`; `stored` is what is known of `new_id`, if anything."""
     if reason == "reset" and stored is not None:
         return reset(stored, new_id)  # the id is used again, so its epoch must be above all before
     step = _STEPS.get(reason)

@@ -6,10 +6,7 @@ from memorybus.events import Scope
 
 
 class Identity(NamedTuple):
-    """Identifies a session among all sessions, even if others have the same id.
-
-    The platform is not part of the identity: a person may continue a session on another one.
-    """
+    """Identifies a session among all sessions, even if others have the same id."""
 
     agent: str  # the agent that owns the session
     user: str  # the person it talks with

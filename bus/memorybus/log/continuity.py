@@ -89,21 +89,14 @@ def count_mismatch(view: PartitionView) -> int:
 
 
 def unsealed_start(view: PartitionView) -> Place:
-    """Return the place behind which no number of a partition may be missing.
-
-    The archive has everything up to that place.
-    """
+    """Return the place behind which no number of a partition may be missing."""
     if view.first is not None and not (view.sealed_at and _overlaps(view)):
         return Place("0-0", view.first.n - 1)
     return Place(view.sealed_at or "0-0", view.sealed)
 
 
 def find_gaps(partition: int, view: PartitionView, numbers: Numbers | None = None) -> list[Gap]:
-    """Return the numbers that neither the log nor the archive has any more, in order.
-
-    Args:
-        numbers: the numbers behind `unsealed_start`, read if the counts do not agree.
-    """
+    """Return the numbers that neither the log nor the archive has any more, in order."""
     if view.first is None or view.last is None:
         # If many foreign entries come first, nobody knows where our entries begin.
         return [] if view.length else _gap_between(partition, view.sealed + 1, view.n)

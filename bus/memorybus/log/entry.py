@@ -1,7 +1,4 @@
-"""Turns entries of the log into events, including unreadable ones, so that they are parked (G6).
-
-An entry that another program wrote into the stream is no event; readers drop it when they decode.
-"""
+"""Turns entries of the log into events, including unreadable ones, so that they are parked (G6)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -70,13 +67,7 @@ class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
 def decode_entry(
     partition: int, entry: str, fields: Sequence[bytes], decoder: Decoder
 ) -> LoggedEvent | None:
-    """Return an entry of a stream as an event; None for an entry that is not ours.
-
-    One of ours that cannot be read becomes an `UnknownEvent` under a key of its own (G6).
-
-    Args:
-        fields: ``n``, a number, ``e`` or ``r``, a body; or whatever another program wrote.
-    """
+    """Return an entry as an event, `UnknownEvent` if unreadable (G6), None if not ours."""
     n = number_of(fields)
     if n is None:
         return None

@@ -8,10 +8,7 @@ from memorybus.redis.keys import Keys
 
 
 def read_head_numbers(redis: Redis, keys: Keys, partitions: Iterable[int]) -> dict[int, int]:
-    """Return the dense numbers that some partitions have reached, in one round trip.
-
-    A partition without an event is left out.
-    """
+    """Return the dense numbers that some partitions have reached, in one round trip."""
     wanted = tuple(partitions)
     with redis.pipeline(transaction=False) as pipe:
         for partition in wanted:

@@ -1,8 +1,4 @@
-"""Reads the state of the log for `continuity` and the archiver, in one round trip.
-
-Reading changes nothing, and costs the same however long the log is. Where the counts do not agree,
-the numbers are read one by one, at most `PAGE` times `PAGES` of them.
-"""
+"""Reads the state of the log for `continuity` and the archiver, in one round trip."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -91,12 +87,7 @@ class LogInspector:
 def look_at_partition(
     keys: Keys, partition: int, settled: str, samples: int, ages_ms: Sequence[int]
 ) -> ScriptRequest[PartitionState]:
-    """Look at a partition at one moment; entries that are not ours are skipped.
-
-    Args:
-        settled: the entry whose neighbours are `before` and `after`; "" for none.
-        ages_ms: for each of these ages, the first entry that is not older is looked for.
-    """
+    """Look at a partition at one moment; entries that are not ours are skipped."""
     where = (keys.log(partition), keys.state(partition))
     return ScriptRequest(where, (settled, samples, *ages_ms), _read_state)
 

@@ -35,11 +35,6 @@ class Removed(msgspec.Struct, frozen=True):
 def remove_entries(
     log: EventLog, settings: Settings, goes: Callable[[LoggedEvent], bool]
 ) -> Removed:
-    """Remove entries from all partitions.
-
-    Raises:
-        LogUnavailable: Redis is away; some entries may be gone, and the next call removes the rest.
-    """
     keys, gone, unsealed = Keys(settings.namespace), 0, 0
     for partition in range(settings.partitions):
         state, stream = keys.state(partition), keys.log(partition)
@@ -73,11 +68,7 @@ _LOOK_EVERY = 0.1  # seconds between two looks whether Redis is done
 
 
 def rewrite_redis_files(settings: Settings, wait: float, clock: Clock) -> list[str]:
-    """Have each Redis of the log rewrite its append-only file, and wait at most `wait` seconds.
-
-    Returns:
-        What remains, in words that say what to do about it.
-    """
+    """Have each Redis of the log rewrite its append-only file, and wait at most `wait` seconds."""
     logs = map(Keys(settings.namespace).log, range(settings.partitions))
     until = clock.monotonic() + wait
     try:

@@ -31,14 +31,7 @@ class Replication:
         self._producer = producer
 
     def is_confirmed(self, timeout: float) -> bool:
-        """Return whether each server's replica, or its synced append-only file, has everything.
-
-        If a replica may take a server's place, only a replica counts.
-
-        Args:
-            timeout: seconds for the answers of all replicas together; a file may take longer to
-                sync.
-        """
+        """Return whether each server's replica, or its synced append-only file, has everything."""
 
         def ask(shards: list[Shard]) -> bool:
             wait = max(1, round(timeout * 1000 / len(shards)))
@@ -57,10 +50,7 @@ class Replication:
             return False  # no WAITAOF (7.2), no append-only file, or no memory left
 
     def is_replicated(self) -> bool:
-        """Return whether every server that may be replaced has a replica with all that it took.
-
-        A server that no sentinel or cluster replaces is not asked: it comes back as it was.
-        """
+        """Return whether every server that may be replaced has a replica with all that it took."""
         return self._ask_shards(lambda shards: all(map(self._is_shard_replicated, shards)))
 
     def _is_shard_replicated(self, shard: Shard) -> bool:

@@ -1,8 +1,4 @@
-"""The log: one Redis stream per partition, read by plain ranges.
-
-Reading changes nothing, so a stale owner that reads does no harm (G5). Entries are numbered densely
-within their partition (`n`), so gaps and backlog are differences.
-"""
+"""The log: one Redis stream per partition, read by plain ranges."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -43,11 +39,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class EventLog:
-    """Reads the log. Use from one thread.
-
-    Attributes:
-        redis: the client.
-    """
+    """Reads the log. Use from one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> None:
         self._clock = clock
@@ -117,13 +109,9 @@ class EventLog:
             )
 
     def read(self, partition: int, after: str = START, count: int = 500) -> list[LoggedEvent]:
-        """Return up to `count` events after a place, in order; none at the end of the log.
+        """Return up to `count` events after a place (exclusive), without entries of other programs.
 
-        An entry that cannot be read becomes an `UnknownEvent` with a key of its own, so that it is
-        parked and delays nothing else (G6). Entries that another program wrote are dropped.
-
-        Args:
-            after: an entry's id, exclusive.
+        An unreadable entry becomes an `UnknownEvent` with a key of its own (G6).
         """
         events: list[LoggedEvent] = []
         more = True
@@ -172,16 +160,10 @@ class EventLog:
         return [_head(partition, n, last) for partition, n, last in pairs]
 
     def wait(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
-        """Block until a partition has an entry after its place.
+        """Block until a partition has an entry after its place; return the first new ids.
 
-        The Redis client must have a socket time-out above `timeout`. In a cluster a blocking read
-        waits for one slot only: there all partitions are polled, with pauses that grow to 1/30 s.
-
-        Args:
-            timeout: the most seconds to wait.
-
-        Returns:
-            The first new entry's id of each partition with news; empty after the time-out.
+        The client's socket time-out must exceed `timeout`. A cluster is polled, with pauses up to
+        1/30 s.
         """
         if isinstance(self._redis, Cluster):
             return self._poll(after, timeout)

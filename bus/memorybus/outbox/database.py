@@ -1,7 +1,4 @@
-"""A spool's SQLite file: its tables, how it is opened and read, and what its errors mean.
-
-It also notes where the file was made, and reads the intact rows of a damaged file.
-"""
+"""A spool's SQLite file: its tables, how it is opened and read, and what its errors mean."""
 
 import socket
 import sqlite3

@@ -64,10 +64,7 @@ class SpoolFiles:
         )
 
     def claim(self) -> Spool:
-        """Return a spool for this process: one that a dead process left here, or a new one.
-
-        A copied spool, or one above its bound, is not reused; its rows are only sent (`orphans`).
-        """
+        """Return a spool for this process: one that a dead process left here, or a new one."""
         spool = self._inherit() or self._create()
         spool.path.with_suffix(SENT_SUFFIX).unlink(missing_ok=True)
         return spool
@@ -83,11 +80,7 @@ class SpoolFiles:
         return None
 
     def adopt_all(self) -> Iterator[Spool]:
-        """Take over the spools whose owner is dead, one after another, oldest first.
-
-        A spool that cannot be opened or saved is reported once and left alone; the others are
-        adopted.
-        """
+        """Take over the spools whose owner is dead, one after another, oldest first."""
         for path in sorted(self.directory.glob("*.db")):
             spool = self._adopt(path)
             if spool is not None:
@@ -117,18 +110,11 @@ class SpoolFiles:
             return None
 
     def replace(self, spool: Spool, why: str) -> Spool:
-        """Set a damaged spool of ours aside; return another with what could be read of it.
-
-        If that cannot be saved now, the damaged one stays for a later attempt, and the other is
-        empty.
-        """
+        """Set a damaged spool of ours aside; return another with what could be read of it."""
         return self.set_aside(spool, why) or self._create()
 
     def set_aside(self, spool: Spool, why: str) -> Spool | None:
-        """Set a damaged spool of ours aside; return another with what could be read of it.
-
-        None if that cannot be saved now: the damaged one then stays for a later attempt.
-        """
+        """Set a damaged spool of ours aside; return another with what could be read of it."""
         lock = spool.detach()
         if not lock.is_locked:
             return None  # another thread has done so
@@ -198,15 +184,7 @@ class SpoolFiles:
 
 
 def inspect_spool(path: Path, taken: Mapping[int, int]) -> SpoolStats:
-    """Count a spool's rows from outside, without owning it.
-
-    Args:
-        path: the file; one that disappears or cannot be read counts as empty.
-
-    Returns:
-        What is unsent, as the file says, or, while its owner lives, the owner's note, which is at
-        most some seconds old.
-    """
+    """Count a spool's rows from outside; while its owner lives, its latest note counts."""
     try:
         lock = _try_lock(path)  # held while we read, so that nobody opens the file beside us
     except OSError:

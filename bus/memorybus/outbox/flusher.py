@@ -1,10 +1,4 @@
-"""The flusher: a thread that moves a spool into the log and never gives up (G1, G9).
-
-It also sends the spools that dead processes of this host left, sends requests for recalls after the
-events that their answers should include, and deletes rows that Redis has had for long enough. It
-imports everything heavy (the Redis client, RQ) itself, so that an agent's start does not wait for
-it.
-"""
+"""The flusher: a thread that moves a spool into the log and never gives up (G1, G9)."""
 
 from __future__ import annotations
 
@@ -63,11 +57,7 @@ _LAG_RETRY_SECONDS = 1.0
 
 
 class Flusher:
-    """Sends one spool. Start it once; `stop` ends the thread.
-
-    Args:
-        while_connected: called now and then while Redis answers.
-    """
+    """Sends one spool. Start it once; `stop` ends the thread."""
 
     def __init__(
         self,
@@ -127,12 +117,8 @@ class Flusher:
     def wait_sent(self, sequence: int, timeout: float) -> bool:
         """Wait until the log has taken every event up to `sequence`, or Redis cannot be reached.
 
-        Only a connection that fails after this call began proves that Redis is away: it may be back
-        by now, or have closed an idle connection. While Redis hangs, several calls one after
-        another wait no longer than one of them alone, until Redis takes an event again.
-
-        Returns:
-            False if the log has not taken them within `timeout` seconds.
+        Only a connection that fails after this call began proves that Redis is away. While Redis
+        hangs, several calls one after another wait no longer than one of them alone.
         """
         away, taken = self._attempts.fails_from_now(), self.counts.sent
         self._stop.interrupt()
@@ -146,15 +132,7 @@ class Flusher:
         return self._is_sent(sequence)
 
     def flush(self, sequence: int, timeout: float, *, replicated: bool) -> bool:
-        """Wait until Redis, asked after this call began, has every event up to `sequence` (G1).
-
-        Args:
-            timeout: seconds.
-            replicated: whether a replica, or the synced append-only file, must have them too.
-
-        Returns:
-            False if Redis does not have them in time.
-        """
+        """Wait until Redis, asked after this call began, has every event up to `sequence` (G1)."""
         return self._flushes.wait(PendingFlush(sequence, replicated), timeout, self.wake)
 
     def _is_sent(self, sequence: int) -> bool:

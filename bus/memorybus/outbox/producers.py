@@ -1,8 +1,4 @@
-"""Reads and changes what Redis remembers of a producer: the last sequence taken, by partition.
-
-A producer rests if it has announced that it will send none of its former events again. Redis
-forgets an idle producer after `dedupe_window` of silence (see ``append.lua``).
-"""
+"""Reads and changes what Redis remembers of a producer: the last sequence taken, by partition."""
 
 import logging
 from collections.abc import Mapping
@@ -24,10 +20,7 @@ _log = logging.getLogger("memorybus")
 def read_taken_sequences(
     redis: Redis, keys: Keys, partitions: int, producer: str
 ) -> dict[int, int]:
-    """Return the last sequence taken from a producer, by partition, in one round trip.
-
-    A partition whose key is not ours is left out.
-    """
+    """Return the last sequence taken from a producer, by partition, in one round trip."""
     with redis.pipeline(transaction=False) as pipe:
         for partition in range(partitions):
             pipe.hget(keys.producers(partition), producer)
@@ -50,13 +43,7 @@ def _is_foreign(reply: object, key: str) -> bool:
 def note_rest(
     redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, window: float
 ) -> None:
-    """Note that a producer has deleted all events that Redis took from it.
-
-    If Redis refuses to write that, the producer is only remembered for longer.
-
-    Args:
-        window: seconds of silence after which it may be forgotten.
-    """
+    """Note that a producer has deleted all events that Redis took from it."""
     window_ms = round(window * 1000)
     calls = [
         scripts.note_idle_producer(keys, at, producer, last, window_ms)
@@ -66,11 +53,7 @@ def note_rest(
 
 
 def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
-    """Return whether Redis may have forgotten an idle producer, rather than lost its tail.
-
-    Args:
-        window: seconds of silence after which Redis forgets it.
-    """
+    """Return whether Redis may have forgotten an idle producer, rather than lost its tail."""
     return last == 0 and now_ms - spooled_at(had) > window * 1000
 
 
@@ -94,13 +77,10 @@ def log_loss(partition: int, last: int, deleted: int, producer: str) -> None:
 
 
 def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
-    """Let a spool use only sequences that Redis has not seen, and check the rows that it holds.
+    """Let a spool use only sequences that Redis has not seen (else `SpoolCorrupt`).
 
     A power cut may take the last rows of the file. If the clock was set back since, later rows have
     the same sequences, and Redis would take them for resends.
-
-    Raises:
-        SpoolCorrupt: there are such rows; they must be sent under another producer's id.
     """
     spool.start_above(max(taken.values(), default=0))
     for partition, last in taken.items():

@@ -39,13 +39,7 @@ class Writer:
         self._decode = msgspec.msgpack.Decoder(prepared(Envelope)).decode
 
     def write(self, envelope: Envelope) -> tuple[Envelope, bytes, bytes]:
-        """Return an envelope as readers get it, its bytes, and the `checksum` of its event's bytes.
-
-        A whole float is taken where an integer belongs, and written as one.
-
-        Raises:
-            InvalidEvent: readers would get something else, or nothing; the message names the field.
-        """
+        """Return an envelope as readers get it, its bytes, and its event's `checksum`."""
         try:
             body, event_id = self._encode(envelope), bytes.fromhex(envelope.id)
             is_read_as_given = (
@@ -70,11 +64,7 @@ class Writer:
 
 
 class Publisher:
-    """Publishes the events of one process. Safe to call from any thread, and after a fork.
-
-    Args:
-        while_connected: called now and then on the flusher's thread while Redis answers.
-    """
+    """Publishes the events of one process. Safe to call from any thread, and after a fork."""
 
     def __init__(
         self, context: SendingContext, tracing: Tracing, while_connected: Callable[[], None]
@@ -111,11 +101,7 @@ class Publisher:
         trace: str = "",
         durable: bool = False,
     ) -> Receipt:
-        """Accept an event: when this returns, it survives this process (G1).
-
-        See `MemoryBus.publish`. The walk from a session to the spool's insert is short on purpose:
-        tests/unit/outbox/test_publish_walk.py bounds it.
-        """
+        """Accept an event, as `MemoryBus.publish`: it then survives this process (G1)."""
         envelope = Envelope(
             id=event_id or self._context.new_id(),
             key=key,
@@ -173,10 +159,7 @@ class Publisher:
                 self._start_flusher(spool)
 
     def _replace_spool(self, failed: Spool, why: str) -> Spool:
-        """Set a damaged spool aside, and go on with a new one that has all rows that are readable.
-
-        Several threads may find the damage; only the first one replaces the spool.
-        """
+        """Set a damaged spool aside, and go on with a new one that has all readable rows."""
         with self._swapping.here():
             if self._closed:
                 raise SpoolError("the bus is closed; connect again to publish")
@@ -211,11 +194,7 @@ class Publisher:
         self.flusher.ask(ask)
 
     def flush(self, level: Level, timeout: float) -> bool:
-        """Wait until everything published so far has reached `level`, as Redis says now (G1).
-
-        Returns:
-            False if it has not after `timeout` seconds; even then no event is lost.
-        """
+        """Wait until everything published so far has reached `level`, as Redis says now (G1)."""
         if level not in _LEVELS:
             raise ConfigError(f"the level {level!r} is unknown; use one of: {', '.join(_LEVELS)}")
         if level == "spooled":
@@ -224,20 +203,13 @@ class Publisher:
         return self.flusher.flush(self.spool.last, timeout, replicated=level == "replicated")
 
     def hurry(self, timeout: float) -> bool:
-        """Send the events that Redis takes within `timeout` seconds; the rest stays in the spool.
-
-        Returns:
-            Whether Redis has taken everything that this process published.
-        """
+        """Send what Redis takes within `timeout` seconds; the rest stays in the spool."""
         if self._closed or os.getpid() != self._pid:
             return True
         return self.flusher.wait_sent(self.spool.last, timeout)
 
     def leave(self, timeout: float) -> None:
-        """Call `hurry` now, and from now on after each event that is published.
-
-        Nothing is closed: other functions that run at the exit may publish after this.
-        """
+        """Call `hurry` now, and from now on after each event that is published."""
         self._leaving = timeout
         self.hurry(timeout)
 

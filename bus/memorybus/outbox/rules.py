@@ -1,7 +1,4 @@
-"""What publisher, flusher and sender share: context, counters, and who waits how long for what.
-
-Nothing here knows SQLite or Redis.
-"""
+"""What publisher, flusher and sender share: context, counters, and who waits how long for what."""
 
 import random
 from collections import deque
@@ -76,13 +73,7 @@ class ConnectionAttempts:
         return lambda: self._failed > begun
 
     def time_left(self, taken: int, timeout: float) -> float:
-        """Return how many seconds of a time-out are left after earlier calls have waited in vain.
-
-        Args:
-            taken: how many events Redis has taken; once it takes one more, the whole time-out
-                counts again.
-            timeout: seconds.
-        """
+        """Return how many seconds of a time-out are left after earlier vain waits."""
         before, waited = self._timed_out
         return timeout - waited if taken == before else timeout
 
@@ -93,10 +84,7 @@ class ConnectionAttempts:
 
 
 class RowRetention:
-    """Remembers how far the log was at which time: sent rows stay in the spool for a while (G1).
-
-    Belongs to one thread.
-    """
+    """Remembers how far the log was at which time: sent rows stay for a while (G1)."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque()

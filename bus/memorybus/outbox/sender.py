@@ -107,11 +107,7 @@ class Sender:
         self.progress = SendProgress.from_lagging(cursor, self._lagging)
 
     def resync(self) -> None:
-        """Ask Redis which rows of this producer it has, and send from there on.
-
-        Raises:
-            SpoolCorrupt: the spool lost rows that Redis has, and gave their sequences to others.
-        """
+        """Ask Redis which rows of this producer it has, and send from there on."""
         self._taken = self._read_taken()
         check_unused(self.spool, self._taken)
         self._lagging, self._idle = {}, set()
@@ -154,11 +150,7 @@ class Sender:
             forget_producer(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     def send(self) -> int:
-        """Send the next rows; return how many were read (0: all is sent).
-
-        Raises:
-            LogUnavailable: Redis is away or cannot serve; nothing is lost, call `resync` first.
-        """
+        """Send the next rows; return how many were read (0: all is sent)."""
         last = self.spool.last
         rows = self.spool.rows_after(self.cursor, BATCH_ROWS, BATCH_BYTES)
         if not rows:
@@ -315,11 +307,7 @@ def drain_orphans(
     context: SendingContext,
     stopping: Callable[[], bool] = bool,
 ) -> int:
-    """Send the spools that dead processes of this host left; return how many events were sent.
-
-    A later call deletes a spool, once Redis has had all of it for `spool_keep` seconds: in a power
-    cut Redis may lose its last second.
-    """
+    """Send the spools that dead processes of this host left; return how many events were sent."""
     sent = 0
     for spool in files.adopt_all():
         try:

@@ -1,13 +1,8 @@
 """The spool: a producer's local SQLite outbox. An event is in it before `publish` returns (G1).
 
-There is one file per producer, held by a file lock that ends with its process. The file's name is
-the producer's id, and a row's key is its sequence. No sequence is used twice, even if the file gets
-another owner. The spool remembers what was deleted, by partition, so that a loss in Redis can be
-told from a resend. SQLite makes it safe: its write-ahead log survives a killed process, and with
-``durable=True`` also a power cut.
-
-Small files lie beside it: a note of what is unsent, for other processes, which cannot open the
-spool while its owner lives; the last sequence that may have been delivered; and a disk reserve.
+There is one file per producer, held by a file lock that ends with its process. Its name is the
+producer's id, and a row's key is its sequence, which is never used twice. The spool remembers what
+was deleted, by partition, so that a loss in Redis can be told from a resend.
 """
 
 import os
@@ -69,10 +64,7 @@ def spooled_at(sequence: int) -> int:
 
 
 def write_note(spool: Path, stats: SpoolStats) -> None:
-    """Write the note in place, always with the same length: a full disk has no room for another.
-
-    Without room there is no note: a missing note must not keep a spool from opening.
-    """
+    """Write the note in place, always with the same length: a full disk has no room for another."""
     note = spool.with_suffix(NOTE_SUFFIX)
     mode = "r+b" if note.exists() else "wb"
     with suppress(OSError), open(note, mode, opener=private.opener) as file:
@@ -92,13 +84,10 @@ def read_note(spool: Path) -> SpoolStats:
 class PossiblyDelivered:
     """The rows that Redis may have taken from a spool, by partition. Belongs to the sending thread.
 
-    A lane may have applied an event that Redis lost afterwards. So an event that is sent again
-    says so in the log (`LoggedEvent.resent`), and a ``lookup`` provider is asked first (G4). After
-    a broken connection, or the death of the owner, rows in doubt count as delivered.
-
-    A file beside the spool tells the next owner. It is written before rows are sent and always has
-    the same length, so it can also be written on a full disk. Without it, every row that is found
-    in the spool counts as delivered.
+    A lane may have applied an event that Redis lost afterwards. So an event that is sent again says
+    so in the log (`LoggedEvent.resent`), and a ``lookup`` provider is asked first (G4). A file
+    beside the spool tells the next owner; it keeps its length, for a full disk. Without it, every
+    row in the spool counts as delivered.
     """
 
     def __init__(self, spool: Path, last: int, *, empty: bool) -> None:
@@ -147,10 +136,7 @@ def _write_delivered(file: Path, sequence: int, *, durable: bool) -> None:
 
 
 class DiskReserve:
-    """A file that is deleted when the disk is full, so that the spool can still be sent.
-
-    The setting ``spool_reserve`` says how large it is.
-    """
+    """A file that is deleted when the disk is full, so that the spool can still be sent."""
 
     def __init__(self, spool: Path, size: int) -> None:
         self._path = spool.with_suffix(RESERVE_SUFFIX)
@@ -194,12 +180,8 @@ class Spool:
     ) -> None:
         """Open the file, which `lock` says is ours.
 
-        A sequence is the wall time in 1/1024 milliseconds, or the successor of the last one if that
-        is larger. So no sequence is used twice, even if the file lost its last rows in a power cut.
-        Otherwise Redis would take a new event for the lost one that is sent again.
-
-        Raises:
-            SpoolCorrupt: the file is not a spool, or it is damaged.
+        A sequence is the wall time in 1/1024 milliseconds, or the last one's successor if that is
+        larger: so none is used twice, even if a power cut took the last rows.
         """
         self.path = path
         self.producer = path.stem
@@ -238,16 +220,7 @@ class Spool:
     def append(
         self, partition: int, event_id: bytes, digest: bytes, body: bytes, *, durable: bool = False
     ) -> int:
-        """Store an event and return its sequence (G1: level ``spooled``).
-
-        Args:
-            event_id: 16 bytes.
-            durable: whether the event must survive a power cut, by an fsync before returning.
-
-        Raises:
-            SpoolFull: the spool has reached its bound, or the disk is full; the event was not
-                accepted.
-        """
+        """Store an event and return its sequence (G1); with `durable` it survives a power cut."""
         size = len(body) + ROW_OVERHEAD
         with self._writing:
             if self._bytes + size > self._max_bytes or self._disk_full:
@@ -300,13 +273,7 @@ class Spool:
             self._given = max(self._given, sequence)
 
     def save(self, rows: Iterable[SpoolRow]) -> int:
-        """Take over the readable rows of a damaged spool, all or none, even above the bound.
-
-        The rows get new sequences from this spool, and all count as possibly delivered.
-
-        Returns:
-            How many rows this spool has now.
-        """
+        """Take over a damaged spool's rows, all or none; they count as possibly delivered."""
         with self._writing, spool_errors(self.path):
             with transaction(self._in):
                 for row in rows:

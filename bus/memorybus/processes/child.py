@@ -33,13 +33,10 @@ _POLL_SECONDS = 0.05  # seconds between looks at a child that is about to end
 
 
 class ChildProcess:
-    """A running child. The lines of its standard output that are JSON objects are its reports.
+    """A running child; the lines of its output that are JSON objects are its reports.
 
-    We have the other end of its standard input, so that it notices our end however we die. It leads
-    its own session, so that a Ctrl-C in a terminal reaches only us, and we end it in good order.
-
-    Args:
-        directory: its working directory; our own if None.
+    It notices our end by its standard input. It leads its own session, so that a Ctrl-C reaches
+    only us, and we end it in good order.
     """
 
     def __init__(
@@ -114,12 +111,7 @@ class ChildProcess:
             yield self._reports.popleft()
 
     def report(self) -> dict[str, Any] | None:
-        """Wait for the next report and return it; None when there will be no more.
-
-        Raises:
-            MemoryBusError: the child says in this report why it ends; the error has the class that
-                the child names.
-        """
+        """Wait for the next report, None at the end; an error that the child reports is raised."""
         while not self._reports and self._output is not None:
             wait_for_any([self], None)
             self.listen()
@@ -150,10 +142,7 @@ class ChildProcess:
         self._process.kill()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait for its end and return its exit code; None if it still runs after `timeout` seconds.
-
-        Its output is read meanwhile, since a full pipe would block it.
-        """
+        """Wait for its end and return its exit code; None if it runs after `timeout` seconds."""
         until = float("inf") if timeout is None else SYSTEM.monotonic() + timeout
         code = self.listen()
         while code is None and (left := until - SYSTEM.monotonic()) > 0:
@@ -168,13 +157,7 @@ class ChildProcess:
         return self.end(timeout)
 
     def end(self, timeout: float | None = None) -> int:
-        """Wait for its end, kill it after `timeout` seconds; return its exit code.
-
-        May be called twice.
-
-        Args:
-            timeout: its `patience` if None.
-        """
+        """Wait for its end, kill it after `timeout` seconds; return its exit code."""
         code = self.wait(self.patience if timeout is None else timeout)
         if code is None:
             self.kill()
@@ -200,11 +183,7 @@ class ChildProcess:
 def wait_for_any(
     children: Collection[ChildProcess], timeout: float | None, *, also: Sequence[int] = ()
 ) -> None:
-    """Wait until one of the children reports something or ends.
-
-    Args:
-        timeout: the most seconds to wait; None for no limit.
-    """
+    """Wait until one of the children reports something or ends."""
     outputs = [child.fileno() for child in children]
     descriptors = [*also, *(output for output in outputs if output is not None)]
     if None in outputs:  # it is about to end, which no descriptor shows
@@ -215,11 +194,7 @@ def wait_for_any(
 def start_child(
     command: Sequence[str], settings: Settings, *, directory: Path | None = None
 ) -> ChildProcess:
-    """Start a child with these settings; after SIGTERM it has their `grace` until it is killed.
-
-    Args:
-        directory: its working directory, in which it finds ``memorybus.toml``; ours if None.
-    """
+    """Start a child with these settings; after SIGTERM it has their `grace` until it is killed."""
     environ = to_environ(settings)
     return ChildProcess(
         command, environ, settings.grace + KILL_RESERVE_SECONDS, directory=directory
@@ -230,11 +205,7 @@ def start_child(
 def running_child(
     command: Sequence[str], settings: Settings, *, directory: Path | None = None
 ) -> Iterator[ChildProcess]:
-    """Run a child for as long as the block lasts; it is stopped when the block ends, in any way.
-
-    A second Ctrl-C or SIGTERM is passed on to it, and stops it at once. The arguments are those of
-    `start_child`.
-    """
+    """Run a child for as long as the block lasts; it is stopped when the block ends, in any way."""
     child: ChildProcess | None = None
     try:
         with signals.deferred():

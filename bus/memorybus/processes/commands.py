@@ -39,14 +39,6 @@ def worker_command(
     json: bool = False,
     metrics: str = "",
 ) -> list[str]:
-    """Return the command line of worker processes and of their supervisor.
-
-    Args:
-        jobs: how many recall processes each provider gets; the worker's own default if None.
-        with_parent: whether the workers end with the process that starts them, and report to it why
-            they fail.
-        metrics: the address at which they serve metrics, as ``HOST:PORT``; none if empty.
-    """
     command = module_command(_WORKERS, "worker", "--processes", str(processes))
     if with_parent:
         command.append("--with-parent")
@@ -65,11 +57,7 @@ def copy_command(name: str, mark: str) -> list[str]:
 
 
 def run_archiver(settings: Settings) -> ArchiverRun:
-    """Let a child seal all events that may be sealed now, and return its report.
-
-    Raises:
-        MemoryBusError: the child says why it could not work.
-    """
+    """Let a child seal all events that may be sealed now, and return its report."""
     with running_child(module_command(_WORKERS, "archive"), settings) as child:
         report = child.report()
         if report is None:
@@ -80,11 +68,7 @@ def run_archiver(settings: Settings) -> ArchiverRun:
 def describe_instance(
     settings: Settings, provider: str, name: str = "", options: Mapping[str, Any] | None = None
 ) -> InstanceDescription:
-    """Let a child describe an instance, or a copy of it called `name`; nothing is opened.
-
-    Raises:
-        MissingProvider, ConfigError: it cannot be made here.
-    """
+    """Let a child describe an instance, or a copy of it called `name`; nothing is opened."""
     words = ["--provider", provider, "--name", name]
     given = msgspec.json.encode(options or {}).decode()
     command = module_command(_WORKERS, "describe", *words, "--options", given)
@@ -108,11 +92,7 @@ def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]
 
 
 def fetch_for_instance(settings: Settings, provider: str) -> None:
-    """Let a child fetch what an instance needs from a network, such as a model.
-
-    Raises:
-        MemoryBusError: the child states why it could not.
-    """
+    """Let a child fetch what an instance needs from a network, such as a model."""
     with running_child(
         module_command(_WORKERS, "fetch", "--provider", provider), settings
     ) as child:

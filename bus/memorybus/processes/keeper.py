@@ -29,13 +29,7 @@ class Death(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """Keeps one child running. Belongs to one thread.
-
-    Each pause is twice as long as the last one, unless the child lived for a while in between.
-
-    Args:
-        longest: the seconds of the longest pause.
-    """
+    """Keeps one child running. Belongs to one thread."""
 
     def __init__(
         self, start: Start, clock: Clock = SYSTEM, longest: float = LONGEST_RESTART
@@ -92,10 +86,7 @@ class Keeper:
 
 @contextmanager
 def keeping(start: Start, clock: Clock = SYSTEM) -> Iterator[Keeper]:
-    """Keep a child running for as long as the block lasts; it is stopped when the block ends.
-
-    A second Ctrl-C or SIGTERM is passed on to it, and stops it at once.
-    """
+    """Keep a child running for as long as the block lasts; it is stopped when the block ends."""
     keeper = Keeper(start, clock)
     try:
         yield keeper

@@ -31,11 +31,7 @@ class OptionField(msgspec.Struct, frozen=True):
 
 
 class KindOffer(msgspec.Struct, frozen=True):
-    """A kind of provider that could be set up.
-
-    Attributes:
-        recall, tools, as_of, retracts: what it can do.
-    """
+    """A kind of provider that could be set up, and what it can do."""
 
     kind: str  # its name, or ``scheme:target``
     summary: str = ""  # what it is, in one sentence
@@ -64,11 +60,7 @@ class InstanceDescription(msgspec.Struct, frozen=True):
 
 
 class TrialTerms(msgspec.Struct, frozen=True):
-    """The conditions of a trial of an instance.
-
-    Attributes:
-        agent, user: the owner of the memories it writes; by default, names that nobody has.
-    """
+    """The conditions of a trial of an instance; the memories' owner is by default nobody."""
 
     wait: float = 10.0  # the seconds until recalls must find what was written
     agent: str = "provider-test"

@@ -90,12 +90,7 @@ def _runs(code: CodeType, frame: FrameType | None) -> bool:
 
 
 def hurried_exit_code(end: BaseException) -> int:
-    """Return the exit code for an end that was requested twice; 0 if it was requested once.
-
-    Args:
-        end: the `KeyboardInterrupt` or `SystemExit` that arrived last. Its context is the first
-            one, which was unwinding the stack.
-    """
+    """Return the exit code for an end that was requested twice; 0 if it was requested once."""
     before = end.__context__
     while before is not None and not isinstance(before, KeyboardInterrupt | SystemExit):
         before = before.__context__

@@ -1,8 +1,4 @@
-"""Prepares a plan for one partition: says which events pass, and why others do not; pure.
-
-The words of its queries are turned into sets once, so that ten thousand sessions cost as much per
-event as one.
-"""
+"""Prepares a plan for one partition: says which events pass, and why others do not; pure."""
 
 from collections.abc import Sequence
 

@@ -76,13 +76,10 @@ class SessionRecall:
         self._clock = clock
 
     def answer(self, question: RecallQuestion, wait: float) -> Answer:
-        """Return the answer to a question.
+        """Return the answer to a question within `wait` seconds (G9).
 
-        Lines that the prompt's window holds are left out. If they are most of a block, the
-        providers are asked for as much again, within the same wait.
-
-        Args:
-            wait: the most seconds to wait for providers (G9).
+        Lines that the prompt's window holds are left out; if they are most of a block, others are
+        asked for.
         """
         read = self._warm.read(question.keys)
         warm = read or {}

@@ -1,10 +1,4 @@
-"""Asks providers for the answer to a prompt now, and waits for it, never longer than allowed (G9).
-
-A separate thread asks and listens, and the caller waits for that thread. So no name server, no
-connection and no half-dead Redis holds an agent beyond its deadline. The thread blocks on the list
-of replies, so that a reply wakes it at once. If an answer comes too late, the process that made it
-keeps it warm.
-"""
+"""Asks providers for the answer to a prompt now, and waits no longer than allowed (G9)."""
 
 from __future__ import annotations
 
@@ -63,11 +57,7 @@ class Replies(msgspec.Struct):
 
 
 class PromptAsker:
-    """Asks providers from an agent's process. Safe to call from any thread, and after a fork.
-
-    Attributes:
-        recalling: the providers that answered recalls at the last look-up.
-    """
+    """Asks providers from an agent's process. Safe to call from any thread, and after a fork."""
 
     def __init__(
         self,
@@ -92,15 +82,10 @@ class PromptAsker:
         self._pid = os.getpid()
 
     def ask(self, question: WarmAsk, wait: float, there: Collection[str]) -> Replies:
-        """Ask every provider that answers recalls, and wait for the replies.
+        """Ask every provider that answers recalls, and wait at most `wait` seconds for the replies.
 
-        Args:
-            wait: seconds, at most; no provider is asked while Redis is known to be away, or has
-                lately let a question wait in vain and still does.
-            there: providers that need not be asked, because their answer is there already.
-
-        Returns:
-            The answers that came in time; they do not change any more.
+        None is asked while Redis is away, or lets a question wait in vain. `there` have answered
+        already.
         """
         if self._pid != os.getpid():
             self._reset()

@@ -1,8 +1,4 @@
-"""The warm cache, from which an agent reads the memories that were recalled for its sessions.
-
-No failure and no delay of Redis reaches the agent: a read returns within its deadline, if necessary
-with nothing (G9).
-"""
+"""The warm cache, from which an agent reads the memories that were recalled for its sessions."""
 
 from __future__ import annotations
 
@@ -64,12 +60,7 @@ class WarmCache:
         return self.in_provider_order({name: result.lines for name, result in warm.items()})
 
     def await_results(self, keys: Sequence[str], until: float) -> None:
-        """Wait for the first result of `keys`, and a moment longer for others (G9).
-
-        Args:
-            until: the monotonic time at which to stop; while Redis is known to be away, it does
-                not wait.
-        """
+        """Wait for the first result of `keys`, and a moment longer for others (G9)."""
         answered = False
         while self._log_state() != "down" and self._clock.monotonic() < until:
             if not answered and self.read(keys):
@@ -210,11 +201,7 @@ class HashReader:
             raise self._translate(error, "prefetch") from error
 
     def read(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
-        """Return the fields of some hashes; names and values alternate.
-
-        Args:
-            left: seconds within which the server must answer.
-        """
+        """Return the fields of some hashes; names and values alternate."""
         self.is_asking = True
         connection = self._connection
         try:

@@ -1,9 +1,4 @@
-"""Chooses lines of a memory block: those that suit a prompt, those its window does not hold; pure.
-
-Lines that were recalled for another prompt are used when their provider has not answered this
-prompt in time. They are compared by their words alone, and in doubt a line is left out: an
-unrelated line costs the agent more than a missing one.
-"""
+"""Chooses lines of a block: those that suit a prompt and are not in its window; pure."""
 
 import re
 import unicodedata

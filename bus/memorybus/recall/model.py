@@ -1,8 +1,4 @@
-"""The values of recall: a session's requests, and the warm results that it reads.
-
-Of a session's requests only the newest one counts. A result is stored escaped and rendered, so that
-reading it takes one round trip and one concatenation.
-"""
+"""The values of recall: a session's requests, and the warm results that it reads."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -96,10 +96,7 @@ def await_reply(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> Prom
 
 
 class PromptConnection:
-    """Asks and listens over two connections, which all asking threads of an agent share.
-
-    Thread-safe; raises what redis-py raises, and `LogError`.
-    """
+    """Asks and listens over two connections, which all threads of an agent share. Thread-safe."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
@@ -112,11 +109,7 @@ class PromptConnection:
     def ask(
         self, question: WarmAsk, providers: Collection[str], ask_id: str, left: float
     ) -> PromptAsk:
-        """Make a question the newest of its slot, and ask some providers.
-
-        Args:
-            left: seconds for which the asker waits.
-        """
+        """Make a question the newest of its slot, and ask some providers."""
         until_ms = read_server_ms(self._redis) + round(left * 1000)
         positions = read_head_numbers(self._redis, self._keys, question.partitions)
         want = msgspec.structs.replace(question.want, positions=positions)

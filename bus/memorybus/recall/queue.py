@@ -77,15 +77,7 @@ def enqueue_call(
     life: int = JOB_TTL_SECONDS,
     at_front: bool = False,
 ) -> str:
-    """Enqueue a job that somebody waits for, in the queue of a provider's recalls.
-
-    Args:
-        timeout: seconds for which the caller waits.
-        life: seconds within which the job must begin.
-
-    Returns:
-        Why the job will not run, or "".
-    """
+    """Enqueue a job that is awaited for `timeout` seconds; return why it will not run, or ""."""
     jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
     try:
         queue = rq_queue(jobs, settings, provider)
@@ -111,11 +103,7 @@ class RecallQueue:
         self._queue = rq_queue(jobs, settings, provider)
 
     def put(self, slot: str) -> bool:
-        """Make sure that a job waits which has not read the session's request yet.
-
-        Returns:
-            False if the queue is at its bound.
-        """
+        """Let a job wait that has not read the newest request; False if the queue is full."""
         if int(self._jobs.llen(self._queue.key)) >= MAX_WAITING_JOBS:
             return False
         name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{self._provider}")

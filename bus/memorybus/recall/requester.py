@@ -1,8 +1,4 @@
-"""Asks for recalls: writes a request to Redis, and enqueues one RQ job per provider and session.
-
-It asks the providers that a look-up finds, at most once a second. The bus names the job by string;
-its code is in the workers' package.
-"""
+"""Asks for recalls: writes a request to Redis, and enqueues one RQ job per provider and session."""
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -101,11 +97,7 @@ def still_awaited(
 ) -> dict[str, float]:
     """Return the providers whose worker is missing, but may be replaced, and since when it is.
 
-    While a worker is replaced, workers of other providers may be alive; what is asked meanwhile
-    must not be left out for that. After `JOB_TTL_SECONDS` a waiting job has ended as well.
-
-    Args:
-        now: monotonic seconds.
+    What is asked meanwhile must not be left out. After `JOB_TTL_SECONDS` a waiting job has ended.
     """
     gone = (set(before) | away.keys()) - set(running)
     since = {name: away.get(name, now) for name in gone}
@@ -113,11 +105,7 @@ def still_awaited(
 
 
 class RecallRequester:
-    """Sends requests for recalls. Belongs to one thread.
-
-    Args:
-        patience: seconds that the jobs' Redis may take to reply; events may wait meanwhile.
-    """
+    """Sends requests for recalls. Belongs to one thread."""
 
     def __init__(
         self,
@@ -164,11 +152,7 @@ class RecallRequester:
             self.request(slot, want, answering.prompting)
 
     def request(self, slot: str, want: RecallRequest, providers: Sequence[str]) -> list[str]:
-        """Write a request and enqueue its jobs.
-
-        Returns:
-            The providers whose queue is full: they get no job (G10).
-        """
+        """Write a request and enqueue its jobs; return the providers whose queue is full (G10)."""
         ttl = lifetime_ms(self._settings, want)
         call = scripts.request_recall(self._keys, slot, msgspec.json.encode(want), ttl)
         scripts.run(self._redis, call)

@@ -61,11 +61,7 @@ def mark_of(redis: Redis, settings: Settings, scope: Scope, provider: str) -> st
 
 
 def purge(redis: Redis, settings: Settings, provider: str) -> int:
-    """Delete a provider's warm results, and ask for them again; recalls under way are not read.
-
-    Returns:
-        The number of results.
-    """
+    """Delete a provider's warm results, and ask for them again; recalls under way are not read."""
     keys = Keys(settings.namespace)
     jobs = connect_jobs(settings)
     gone = 0
@@ -89,11 +85,7 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
 def purge_sessions(
     settings: Settings, sessions: Collection[tuple[Scope, SessionRef]], instances: Collection[str]
 ) -> None:
-    """Delete the warm results of sessions, and make recalls of their owners under way unreadable.
-
-    Args:
-        sessions: the sessions with their scopes; each epoch has results of its own.
-    """
+    """Delete the warm results of sessions; recalls of their owners under way are not read."""
     keys = Keys(settings.namespace)
     owners = {scope for scope, _ in sessions}
     slots = {slot_of(scope, session) for scope, session in sessions}
@@ -112,10 +104,7 @@ def purge_sessions(
 
 
 def purge_answers(settings: Settings, providers: Iterable[str]) -> None:
-    """Delete everybody's warm results of some providers, which are asked again, and all replies.
-
-    A reply is an answer to a call of a minute ago at most.
-    """
+    """Delete everybody's warm results of some providers, which are asked again, and all replies."""
     keys = Keys(settings.namespace)
     redis = connect_redis(settings)
     try:

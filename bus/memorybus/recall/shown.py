@@ -1,8 +1,4 @@
-"""What prompts were given: the record of a block, and the block from its record; pure.
-
-A block is kept word for word, because memories change later: zlib makes some 1,100 bytes of 2,000
-characters. Its lines are matched with the results from which it was made, to name their events.
-"""
+"""What prompts were given: the record of a block, and the block from its record; pure."""
 
 import re
 import zlib
@@ -50,11 +46,7 @@ class BlockPart(msgspec.Struct):
 
 
 def build_record(prompt: ShownPrompt, turn: str) -> Recalled:
-    """Return the record of a prompt's block.
-
-    Args:
-        turn: the event of the turn that the prompt began; "" if it is not known.
-    """
+    """Return the record of a prompt's block."""
     sources = dict(_sources(prompt.answer.results))
     return Recalled(
         turn=turn,
@@ -93,11 +85,7 @@ def _source_of_cut(memory: str, sources: dict[str, tuple[str, float]]) -> tuple[
 
 
 def parts_of(block: str) -> tuple[list[str], list[BlockPart], list[str]]:
-    """Return what stands above a block's parts, these parts, and what stands below them.
-
-    It is sound for any memory: `fence.line` begins each one with a dash, and indents its other
-    lines.
-    """
+    """Return what stands above a block's parts, these parts, and what stands below them."""
     above: list[str] = []
     parts: list[BlockPart] = []
     lines = block.split("\n")
@@ -126,10 +114,7 @@ def shown_block(record: Recalled) -> str:
 
 
 def block_without(record: Recalled, events: Collection[str]) -> str:
-    """Return a recorded block without the memories that some events brought; "" if none is left.
-
-    What would have stood in their place is not known.
-    """
+    """Return a recorded block without the memories that some events brought; "" if none is left."""
     above, parts, below = parts_of(shown_block(record))
     left: list[str] = []
     for part, memories in zip(parts, record.memories, strict=False):

@@ -66,10 +66,7 @@ def group_by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str
 
 
 class Cluster(Redis):
-    """Acts as a `Redis`. A command without a key goes to the shard of slot 0 (`group_by_shard`).
-
-    Several threads may use it, unless it has single connections.
-    """
+    """Acts as a `Redis`, for several threads; without a key it asks the shard of slot 0."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -136,11 +133,7 @@ class Cluster(Redis):
         return _Pipeline(self, transaction)
 
     def send(self, commands: Sequence[Command]) -> list[Any]:
-        """Run commands in one round trip to all their shards; a refused one returns its error.
-
-        Raises:
-            redis.ConnectionError: a shard is away; some commands may have been executed.
-        """
+        """Run commands in one round trip to all their shards; a refused one returns its error."""
         replies, asked = self._send_round(commands)
         for i, reply in enumerate(replies):
             if isinstance(reply, AskError):  # in order, so a key's commands stay in order

@@ -29,12 +29,7 @@ class SlotMap(msgspec.Struct, frozen=True):
 
 
 def read_slots(reply: Sequence[Any], asked: str) -> SlotMap:
-    """Return the map in a reply to ``CLUSTER SLOTS``.
-
-    Args:
-        reply: ranges, each ``[first, last, [host, port, id, …], replicas …]``.
-        asked: the host that was asked; a node that does not know its own name leaves it out.
-    """
+    """Return the map in a reply to ``CLUSTER SLOTS``; a nameless node gets the `asked` host."""
     ranges = sorted(reply, key=lambda entry: int(entry[0]))
     owners = tuple(_address(entry[2], asked) for entry in ranges)
     return SlotMap(
@@ -94,11 +89,7 @@ class Nodes:
         return bool(node.execute_command("CLUSTER", "REPLICAS", known.ids[address]))
 
     def client_at(self, address: str) -> Redis:
-        """Return the client of a node.
-
-        Raises:
-            redis.ConnectionError: it cannot be reached (only with single connections).
-        """
+        """Return the client of a node."""
         with self._lock:
             if address not in self._clients:
                 try:
@@ -133,11 +124,7 @@ class Nodes:
             self._map, self._failed = None, address
 
     def refresh(self, first: str = "") -> SlotMap:
-        """Read the map again from the first node that answers.
-
-        Raises:
-            redis.ConnectionError: none answers; an `AuthenticationError` if one refuses us.
-        """
+        """Read the map again from the first node that answers."""
         with self._lock:
             errors, kind = [], Unreachable
             for address in self._in_order_of_trust(first):

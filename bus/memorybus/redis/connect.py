@@ -111,11 +111,7 @@ _START_OURS = "run: memorybus up"
 
 
 class _Once(Retry):
-    """Tries each command once, and notes on its error which server was asked.
-
-    Args:
-        remedy: what to do if it does not answer.
-    """
+    """Tries each command once, and notes on its error which server was asked."""
 
     def __init__(self, place: str, remedy: str) -> None:
         super().__init__(NoBackoff(), 0)
@@ -146,13 +142,8 @@ def _notes_of(error: BaseException) -> list[str]:
 def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool = False) -> Redis:
     """Return a client of the log's Redis; it connects at its first command, unless `single`.
 
-    Behind sentinels each new connection asks them where the master is. For a cluster the client is
-    a `Cluster`, which takes the same commands.
-
-    Args:
-        timeout: seconds for connecting and for each reply.
-        single: open one connection here, for one thread, and use no pool, which costs time for
-            each command.
+    `single` opens one connection for one thread, without a pool, which costs time. `timeout`
+    (seconds) bounds connecting and each reply.
     """
     try:
         remedy = _start_yours(settings.url, "url") if settings.url else _START_OURS
@@ -240,12 +231,6 @@ def ask_redis(ask: Callable[[], Any], where: str) -> Any:
 
 
 def translate_redis_error(error: Exception, where: str) -> LogError:
-    """Return the bus's error for a Redis error.
-
-    Args:
-        where: the key, which only a key that is not ours is named by, or the URL without
-            credentials.
-    """
     text = str(error)
     if "WRONGTYPE" in text:  # Redis 6.2 puts it at the end of a script's error
         return foreign_key_error(where)

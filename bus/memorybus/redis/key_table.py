@@ -1,7 +1,4 @@
-"""The table of Redis keys: the purpose of each key, and whether it may live for ever.
-
-The leak check of the tests uses `is_permanent`.
-"""
+"""The table of Redis keys: the purpose of each key, and whether it may live for ever."""
 
 import re
 from functools import cache

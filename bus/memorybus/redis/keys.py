@@ -1,8 +1,4 @@
-"""Builds every Redis key that the bus writes, and finds the partition of an order key.
-
-No other module builds a key; `memorybus.redis.key_table` says what each is for. All keys of one
-partition share the hash tag ``{pNN}``, and thus a slot of Redis Cluster.
-"""
+"""Builds every Redis key that the bus writes, and finds the partition of an order key."""
 
 import zlib
 from functools import lru_cache

@@ -101,11 +101,7 @@ def run(redis: Redis, call: ScriptCall[R]) -> R:
 
 
 def run_many(redis: Redis, calls: Sequence[ScriptCall[R]]) -> list[R | Exception]:
-    """Run calls in one round trip; a call that failed gives its exception in its place.
-
-    Raises:
-        redis.ConnectionError: the connection broke; some calls may have been executed.
-    """
+    """Run calls in one round trip; a call that failed gives its exception in its place."""
     replies = _send(redis, calls)
     unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
@@ -167,12 +163,7 @@ def append(
     max_ids: int,
     possibly_delivered: int = 0,
 ) -> ScriptRequest[Appended | TailLost]:
-    """Append a batch to one partition, each event once (G2).
-
-    Args:
-        possibly_delivered: events up to this sequence may have been in the log before, and are
-            marked as such.
-    """
+    """Append a batch to one partition, each event once (G2)."""
     args: list[Arg] = [producer, expected, window_ms, max_ids, possibly_delivered]
     for event in events:
         args += (event.sequence, event.id, event.digest, event.body)
@@ -191,10 +182,7 @@ def _read_append(reply: Any) -> Appended | TailLost:
 def note_idle_producer(
     keys: Keys, partition: int, producer: str, sequence: int, window_ms: int
 ) -> ScriptRequest[None]:
-    """Note that a producer has deleted every event up to a sequence, and sends none of them again.
-
-    Redis may forget such a producer after `window_ms` of silence (G10).
-    """
+    """Note that a producer has deleted every event up to a sequence, for good."""
     where = (keys.producers(partition), keys.state(partition))
     return ScriptRequest(where, (producer, sequence, window_ms))
 
@@ -209,10 +197,7 @@ def forget_producer(keys: Keys, partition: int, producer: str) -> ScriptRequest[
 
 
 class OwnedLane(msgspec.Struct, frozen=True):
-    """A lane, its owner, and what Redis knew of its progress when the owner took it.
-
-    Scripts refuse what comes under any epoch but the newest (G5).
-    """
+    """A lane, its owner, and what Redis knew of its progress when the owner took it."""
 
     keys: Keys  # the keys of the log
     partition: int
@@ -257,13 +242,7 @@ class OwnedLane(msgspec.Struct, frozen=True):
 def acquire(
     keys: Keys, partition: int, provider: str, worker: str, ms: int, floor: int = 0, token: str = ""
 ) -> ScriptRequest[OwnedLane | None]:
-    """Take a lane if its lease is free or `token`, with an epoch above `floor`; None if it is not.
-
-    Args:
-        ms: milliseconds that the lease lasts.
-        floor: the newest epoch that the provider's own store has seen.
-        token: what the lease holds while it is still ours; "" for none.
-    """
+    """Take a lane if its lease is free or `token`, with an epoch above `floor`, else None."""
     lease, lane = keys.lease(partition, provider), keys.lane(partition, provider)
     where = (lease, lane, keys.log(partition), keys.state(partition))
 
@@ -328,10 +307,7 @@ def commit(lane: OwnedLane, at: Checkpoint) -> ScriptRequest[None]:
 
 @script("server_restart")
 def note_tries(lane: OwnedLane, tries: bytes, suspects: bytes) -> ScriptRequest[None]:
-    """Note what a provider is called for next on a lane whose owners died, and its suspects (G6).
-
-    Both are JSON, or b"" for none (see the script).
-    """
+    """Note what a lane whose owners died calls for next, and its suspects (G6), as JSON."""
     return ScriptRequest((lane.key,), (lane.epoch, tries, suspects), owned=lane)
 
 
@@ -365,10 +341,7 @@ class LetterAddress(msgspec.Struct, frozen=True):
 def settle(
     lane: OwnedLane, letter: LetterAddress, *, amendment: bytes = b"", event: bytes = b""
 ) -> ScriptRequest[Settled]:
-    """Settle a dead letter, or amend it, and append `event` to the log (G6).
-
-    A letter that is settled with an event counts as discarded.
-    """
+    """Settle a dead letter, or amend it, and append `event` to the log (G6)."""
     keys, partition = lane.keys, lane.partition
     amended = keys.amended(partition, lane.provider)
     where = (lane.key, lane.parked, lane.dead, amended, keys.log(partition), keys.state(partition))
@@ -454,11 +427,7 @@ def seal(
 ) -> ScriptRequest[UnknownEntry | None]:
     """Note where the archive ends, and trim the sealed entries older than `hot_ms` (G5, G7).
 
-    Returns `UnknownEntry` if the log has an entry before the archive's end that is not `known` to
-    be in the archive.
-
-    Args:
-        hot_ms: how long a sealed entry stays in the log, milliseconds.
+    `UnknownEntry`: the log has an entry before that end which is not `known` to be in the archive.
     """
     keys, partition = archiver.keys, archiver.partition
     where = (archiver.key, keys.log(partition), keys.state(partition))

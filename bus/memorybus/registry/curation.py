@@ -28,11 +28,7 @@ class CuratorBusy(MemoryBusError):
 
 
 class Repetition(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that repeats another one of the same owner.
-
-    Attributes:
-        agent, user, workspace: the owner.
-    """
+    """A memory that repeats another one of the same owner."""
 
     memory: str  # its name
     successor: str  # the name of the memory that says the same

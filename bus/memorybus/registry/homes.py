@@ -44,11 +44,7 @@ class Home(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def place_id(settings: Settings, make_id: NewId = new_id) -> str:
-    """Return the id of the data directory, 32 hex digits; the first call makes it.
-
-    Raises:
-        ConfigError: the file cannot be read, written or understood.
-    """
+    """Return the id of the data directory, 32 hex digits; the first call makes it."""
     path = settings.data_dir / FILE
     try:
         text = _read_id(path) or _make_id(path, make_id)
@@ -120,11 +116,7 @@ def home_elsewhere(home: Home | None, settings: Settings) -> Home | None:
 
 
 def delete_state(settings: Settings, name: str) -> None:
-    """Delete an instance's directory: below ``data_dir/providers`` only, and through no link.
-
-    Raises:
-        ConfigError: no instance can have this name.
-    """
+    """Delete an instance's directory: below ``data_dir/providers`` only, and through no link."""
     home: Path = settings.provider_home(check_name(name))
     if home.is_symlink():
         home.unlink()  # what the link points to is not ours
@@ -133,11 +125,7 @@ def delete_state(settings: Settings, name: str) -> None:
 
 
 class Homes:
-    """The hash of homes. Belongs to one thread.
-
-    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if the hash, or an entry of
-    it, is not ours.
-    """
+    """The hash of homes. Belongs to one thread."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
@@ -160,11 +148,7 @@ class Homes:
             seen = found or b""
 
     def find_elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
-        """Return the homes of those `providers` whose state does not lie in `home`.
-
-        A worker calls it at every heartbeat, and so learns of a `move`. It takes one round trip,
-        and writes nothing unless a provider has no home yet.
-        """
+        """Return the homes of those `providers` whose state does not lie in `home`."""
         homes = self.all()
         holders = {name: homes.get(name) or self.claim(name, home) for name in providers}
         return {name: held for name, held in holders.items() if not is_same_home(held, home)}

@@ -196,8 +196,7 @@ class ChangeLock(Protocol):
 class Instances:
     """Reads and changes the three hashes of instances. Belongs to one thread.
 
-    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if an entry is not ours;
-    those that change something raise the lock's error if it is lost, and change nothing then.
+    A change raises the lock's error if the lock is lost, and changes nothing then.
     """
 
     def __init__(self, redis: Redis, keys: Keys, lock: ChangeLock | None = None) -> None:
@@ -208,11 +207,7 @@ class Instances:
     def read_view(self, redo: Collection[str] = ()) -> InstancesView:
         """Return everything in one round trip, for every heartbeat of a worker.
 
-        Args:
-            redo: instances to look for open requests about dead letters (`InstancesView.redo`).
-
-        An entry that cannot be read, perhaps because a later release wrote it, is left out, so that
-        the others can be read. But an instance whose pause cannot be read stays paused.
+        An unreadable entry is left out, but an instance whose pause cannot be read stays paused.
         """
         # Pauses first: an instance seen as resumed is seen with what was changed during its pause.
         ours = self._keys
@@ -310,11 +305,7 @@ class Instances:
     def change_pause(
         self, name: str, change: Callable[[InstancePause | None], InstancePause | None]
     ) -> InstancePause | None:
-        """Read and change an instance's pause in one step; return the pause as it was.
-
-        Args:
-            change: takes the present pause and returns the new one; it may be called several times.
-        """
+        """Change an instance's pause in one step; return the old one. May repeat `change`."""
         key = self._keys.pauses
         while True:
             seen, pause = self._entry(key, name, InstancePause)
@@ -366,13 +357,7 @@ def is_live_instance(name: str, provider: str, live: Mapping[str, Live]) -> bool
 
 
 def ignored_entries(view: InstancesView, configured: Collection[str]) -> tuple[str, ...]:
-    """Return the names of entries that are ignored because they do not describe a copy: hostile
-    text.
-
-    Anybody who can write to Redis may have made them. A copy with the name of an instance of the
-    settings is ignored, too: no command makes such a copy, and it would write to the same place as
-    that instance.
-    """
+    """Return the names of ignored entries, which describe no copy: hostile text."""
     namesakes = (
         name for name, instance in view.all.items() if instance.is_copy and name in configured
     )

@@ -86,10 +86,7 @@ def encode_done_set(n: int, done: int) -> bytes:
 
 
 def decode_done_above(done: bytes, n: int) -> int:
-    """Return a stored done-set as a bitmap above `n`.
-
-    The checkpoint may have moved since it was stored; the numbers still mean the same.
-    """
+    """Return a stored done-set as a bitmap above `n`."""
     if len(done) <= _DONE_SET_HEADER:
         return 0
     base = int.from_bytes(done[:_DONE_SET_HEADER], "little")
@@ -111,11 +108,7 @@ class LaneKeys:
         return lanes[name]
 
     def read(self, names: Sequence[str], *, foreign: bool = True) -> LanesByInstance:
-        """Return the lanes of instances, in one round trip.
-
-        Args:
-            foreign: whether a key that is not ours counts as one that is missing.
-        """
+        """Return the lanes of instances, in one round trip."""
         keys: list[str] = []
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in self._partitions:
@@ -145,12 +138,7 @@ class LaneKeys:
     def lanes_of_key(
         self, partition: int, names: Sequence[str], key: str
     ) -> dict[str, tuple[LaneState, int]]:
-        """Return the lanes of instances in one partition, and how much of an order key is parked.
-
-        Returns:
-            For each instance, its lane, and how many events of the key wait behind a dead letter; 0
-            if the key is not parked there.
-        """
+        """Return instances' lanes in one partition, and how much of an order key is parked."""
 
         def ask() -> list[Any]:
             keys: list[str] = []
@@ -165,12 +153,7 @@ class LaneKeys:
         return {name: (_read_lane(replies), _read_parked_count(next(replies))) for name in names}
 
     def note_new_lanes(self, name: str) -> None:
-        """Note that an instance's lanes are new, so that no event has to be looked up in its
-        backend.
-
-        Without this note, a missing lane may be one that Redis has lost. Lanes that exist are not
-        changed.
-        """
+        """Note that an instance's lanes are new, and none that Redis has lost."""
         calls = [
             scripts.note_new_lane(self._keys, partition, name) for partition in self._partitions
         ]
@@ -195,11 +178,7 @@ class LaneKeys:
         return sum(bool(found) for found in ask_redis(ask, name))
 
     def remove(self, name: str) -> None:
-        """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts.
-
-        Raises:
-            ConfigError: a worker owns one of them.
-        """
+        """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts."""
         if any(lane.owned for lane in self.states(name)):
             raise ConfigError(f"workers own lanes of {name}; stop the workers that serve it first")
 

@@ -52,11 +52,7 @@ class RebuildCommand(msgspec.Struct, frozen=True):
 
 
 class RebuildLock:
-    """The lock. Belongs to one thread; a ``with`` block takes and releases it.
-
-    Args:
-        by: who runs the command, as ``user@host``.
-    """
+    """The lock. Belongs to one thread; a ``with`` block takes and releases it."""
 
     def __init__(
         self,

@@ -28,19 +28,12 @@ _ENDS_WITH_ITS_CALLER = ("transactional", "keyed")
 
 
 def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
-    """Free a dead worker's lanes at once, and remove it from the roster.
+    """Free a dead worker's lanes, and remove it from the roster; its process must be reaped.
 
-    This is done only for ``transactional`` providers (a transaction ends with its process) and
-    ``keyed`` ones (a late request is recognised). The dead process may have sent a request to a
-    ``lookup`` or ``blind`` backend that is still under way, which a new owner could neither find
-    nor stop: there the lease has to expire (G3, G4). A lane that another worker has taken is left
-    alone (G5). Without Redis nothing happens, and the leases expire.
-
-    Args:
-        worker: its id; its process must have been reaped.
-
-    Returns:
-        The provider whose call ended it, if that is known (G6).
+    This is done only for ``transactional`` and ``keyed`` providers. The dead process may have sent
+    a request to a ``lookup`` or ``blind`` backend that is still under way: there the lease has to
+    expire (G3, G4). A lane that another worker has taken is left alone (G5). Returns the provider
+    whose call ended the worker, if that is known (G6).
     """
     redis = connect_redis(settings, timeout=_REPLY_TIMEOUT)
     try:
@@ -70,10 +63,7 @@ def _reclaim(redis: Redis, settings: Settings, worker: str) -> set[str]:
 def _read_notes(
     redis: Redis, keys: Keys, lanes: Sequence[tuple[str, int]], worker: str
 ) -> list[tuple[str, int]]:
-    """Return for which of these instances the worker noted that it called them, and the deaths.
-
-    These count the one that followed; see ``lua/note_tries.lua``. What is done is left out.
-    """
+    """Return for which of these instances the worker noted that it called them, and the deaths."""
     with redis.pipeline(transaction=False) as pipe:
         for name, partition in lanes:
             pipe.hmget(keys.lane(partition, name), "owner", "tries", "n", "done")
@@ -103,12 +93,7 @@ def _is_done(called: int, n: int, done: bytes) -> bool:
 
 
 def fatal_providers(notes: Iterable[tuple[str, int]]) -> set[str]:
-    """Return the provider whose call ended its worker, if only one comes into question; pure.
-
-    Args:
-        notes: the providers that were called when the worker died, each with the number of deaths
-            at which the same event was being called. The most deaths count.
-    """
+    """Return the provider whose call ended its worker, if only one comes into question; pure."""
     most: dict[int, set[str]] = {}
     for name, deaths in notes:
         most.setdefault(deaths, set()).add(name)

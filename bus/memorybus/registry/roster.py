@@ -28,12 +28,7 @@ _UNSERVED_SECONDS = 86_400.0
 
 
 def worker_id(pid: int, mark: str) -> str:
-    """Return the id of a worker on this host; the process that starts it knows the id at once.
-
-    Args:
-        mark: distinguishes it from a worker in another container with the same host name and
-            process id.
-    """
+    """Return the id of a worker on this host; the process that starts it knows the id at once."""
     return f"{socket.gethostname()}-{pid}-{mark}"
 
 
@@ -89,10 +84,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Roster:
-    """Reads and writes the hashes of providers, tools and workers. Belongs to one thread.
-
-    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if a hash is not ours.
-    """
+    """Reads and writes the hashes of providers, tools and workers. Belongs to one thread."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis
@@ -144,11 +136,7 @@ class Roster:
         return {name: found[name] for name in self.providers() if name in found}
 
     def beat(self, info: WorkerInfo) -> list[WorkerInfo]:
-        """Write a worker's heartbeat.
-
-        Returns:
-            All workers with a heartbeat, except those that left; this one has the server's time.
-        """
+        """Write a worker's heartbeat; return all workers that have not left."""
         now, others = ask_redis(self._timed, self._keys.workers)
         info = msgspec.structs.replace(info, heartbeat_at=to_milliseconds(now))
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
@@ -214,10 +202,7 @@ class Roster:
 
 
 def unreplaced(silent: Iterable[WorkerInfo], alive: Iterable[WorkerInfo]) -> list[WorkerInfo]:
-    """Return the silent workers in whose place no other one was started; pure.
-
-    A worker takes the place of one of its host that served the same and fell silent before.
-    """
+    """Return the silent workers in whose place no other one was started; pure."""
     free, gone = list(alive), []
     for worker in sorted(silent, key=lambda worker: worker.heartbeat_at):
         successor = next((other for other in free if _follows(other, worker)), None)

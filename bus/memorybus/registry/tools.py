@@ -1,7 +1,4 @@
-"""The tools that a model is offered: one set of names, made from what each provider declares.
-
-The functions are pure. `tools_note` keeps what was declared in a file on this host.
-"""
+"""The tools that a model is offered: one set of names, made from what each provider declares."""
 
 import logging
 import re

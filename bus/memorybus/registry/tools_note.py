@@ -36,14 +36,7 @@ def read_note(path: Path) -> dict[str, DeclaredTools]:
 
 
 def write_note(path: Path, declared: Mapping[str, DeclaredTools], name: str) -> bool:
-    """Write the note in one step: no reader sees half of it.
-
-    Returns:
-        False if the note says the same already.
-
-    Raises:
-        OSError: the disk is full, or the file may not be written.
-    """
+    """Write the note in one step: no reader sees half of it. False if it is the same already."""
     body = msgspec.json.encode(dict(declared))
     if path.exists() and path.read_bytes() == body:
         return False

@@ -1,7 +1,4 @@
-"""Counts the workers' work by provider. The sums are in Redis, so they outlive every worker.
-
-A worker counts in memory and reports with its heartbeat; one that is killed loses about a second.
-"""
+"""Counts the workers' work by provider. The sums are in Redis, so they outlive every worker."""
 
 import threading
 from bisect import bisect_right
@@ -83,11 +80,7 @@ class _Samples:
 
 
 class WorkCounter:
-    """Counts in this process until `report` adds the counts to Redis. Any thread may count.
-
-    Durations and latencies are only kept when an event is settled, since that is done for each
-    event. They are summed up with the next report, or once there are `_MAX_SAMPLES` of them.
-    """
+    """Counts in this process until `report` adds the counts to Redis. Any thread may count."""
 
     def __init__(self) -> None:
         self._sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -113,11 +106,7 @@ class WorkCounter:
         now_ms: int,
         doubt: int = -1,
     ) -> None:
-        """Count events that were applied or parked together.
-
-        Args:
-            took: the seconds that the call took.
-        """
+        """Count events that were applied or parked together."""
         ages = [now_ms - entry_ms(event.position.entry) for event in events]
         if min(ages) < 0:  # the clock of Redis is ahead of ours
             ages = [max(0, age) for age in ages]

@@ -18,13 +18,10 @@ _MAX_DEPTH = 24
 def fit_messages(
     messages: Sequence[Mapping[str, Any]], room: int, longest: int
 ) -> tuple[dict[str, Any], ...]:
-    """Return messages in at most `room` bytes.
+    """Return messages in at most `room` bytes of msgpack.
 
     A mark replaces the middle of a long text, and data URLs are left out. If the messages do not
     fit even with short texts, none is returned, and the turn consists of its two texts.
-
-    Args:
-        room: the bytes that they may take as msgpack.
     """
     while longest >= SHORTEST_TEXT:
         kept = tuple(plain_fields(message, longest) for message in messages)

@@ -36,13 +36,7 @@ _Path: TypeAlias = "tuple[_Path, str | int] | None"
 
 
 def clean_text(text: str, field: str = "text") -> str:
-    """Return a text as it is remembered: without fenced recall, and encodable as UTF-8.
-
-    A clean text is returned unchanged. Cleaning twice changes nothing.
-
-    Raises:
-        InvalidEvent: it is not a text; the message names `field`.
-    """
+    """Return a text as it is remembered: without fenced recall, encodable as UTF-8; idempotent."""
     if not isinstance(text, str):
         raise InvalidEvent(f"`{field}` takes a text, not this {type(text).__name__}")
     if "\x00" in text or not (text.isascii() or _is_encodable(text)):
@@ -70,13 +64,9 @@ def _is_encodable(text: str) -> bool:
 
 
 def clean_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
-    """Return chat messages as they are written into an event.
+    """Return chat messages as they are written into an event, with every text in them cleaned.
 
-    Every text in them is cleaned, in contents, in lists of parts and in arguments of tools alike.
-
-    Raises:
-        InvalidEvent: these are not messages, a message is not a mapping, or something in it is not
-            JSON; the error names the path, for example ``messages[0].content[2].image``.
+    `InvalidEvent` names the path, for example ``messages[0].content[2].image``.
     """
     if not isinstance(messages, Iterable):
         raise InvalidEvent(
@@ -161,12 +151,7 @@ def _format_path(path: _Path) -> str:
 
 
 def check_id(what: str, value: str) -> str:
-    """Return the id of a session, an agent or a person as it is.
-
-    Raises:
-        InvalidEvent: it is not a text, empty, longer than 512 characters, has a NUL or is not
-            Unicode text.
-    """
+    """Return an id as it is; `InvalidEvent`: no text, empty, over 512 characters, or with NUL."""
     if not isinstance(value, str):
         raise InvalidEvent(f"`{what}` takes a text, not this {type(value).__name__}")
     if not value or len(value) > _MAX_ID or "\x00" in value:

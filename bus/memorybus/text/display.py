@@ -1,7 +1,4 @@
-"""Shows times to people, and makes texts safe for a terminal or a log.
-
-Control characters, escape sequences, direction overrides and lone surrogates are shown as escapes.
-"""
+"""Shows times to people, and makes texts safe for a terminal or a log."""
 
 import unicodedata
 from datetime import UTC, datetime
@@ -27,10 +24,7 @@ def one_line(text: str, width: int = 0) -> str:
 
 
 def iso(ms: int | None) -> str | None:
-    """Return a time in milliseconds as ISO 8601 in UTC, for people and ``--json``.
-
-    Return None if the time is unknown (None or 0), or beyond any calendar.
-    """
+    """Return milliseconds as ISO 8601 in UTC; None if unknown (None, 0) or beyond any calendar."""
     if ms is None or not 0 < ms <= LATEST:
         return None  # a producer may send any number; an impossible time must not stop us
     moment = datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,8 +1,4 @@
-"""Makes errors fit for people and for stores: bounded, and without credentials.
-
-Every reason, trace, error and log line passes through here; events and memories do not. The time is
-linear in a text's length, whatever it contains: the text may be hostile.
-"""
+"""Makes errors fit for people and for stores: bounded, and without credentials."""
 
 import logging
 import re
@@ -66,10 +62,7 @@ _FORM = re.compile(
 
 
 def describe_error(error: BaseException, secrets: Collection[str] = ()) -> str:
-    """Return an error's type and text as one line of bounded length, with credentials masked.
-
-    What an error quotes is the backend's or a user's text: show it through `display.visible`.
-    """
+    """Return an error's type and text as one line of bounded length, with credentials masked."""
     return one_line(f"{type(error).__name__}: {error}", secrets)
 
 
@@ -85,12 +78,7 @@ def mask_trace_tail(trace: str, secrets: Collection[str] = ()) -> str:
 
 
 def masked(text: str, secrets: Collection[str] = ()) -> str:
-    """Return a text without credentials: in URLs, after a name like ``token``, or by their form.
-
-    Args:
-        secrets: values that are masked wherever they stand (`Settings.secrets`); those of less than
-            eight characters are ignored.
-    """
+    """Return a text without credentials: in URLs, after a name like ``token``, or by their form."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _MIN_MASKED_CHARS:
             text = text.replace(secret, _MASK)

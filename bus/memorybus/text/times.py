@@ -54,14 +54,10 @@ def parse_timestamp(value: Any, zone: tzinfo = UTC) -> int:
 
 
 def parse_moment(value: Any, zone: tzinfo = UTC) -> int:
-    """Read a time as programs write it; milliseconds since 1970, negative before.
+    """Read a time as programs write it, as milliseconds since 1970; else `ValueError`.
 
-    Args:
-        value: seconds, milliseconds, microseconds or nanoseconds as a number or a text; ISO 8601;
-            RFC 2822; or as LoCoMo writes it. A second ``:60`` is the first of the next minute.
-
-    Raises:
-        ValueError: it is none of these.
+    It is a number in seconds or a finer unit, ISO 8601, RFC 2822, or as LoCoMo writes it. A second
+    ``:60`` is the first of the next minute; `zone` is that of a time which names none.
     """
     if isinstance(value, str):
         return _milliseconds_of_text(value.strip(), zone)
@@ -95,14 +91,7 @@ def _milliseconds(moment: datetime, zone: tzinfo) -> int:
 
 
 def parse_ago(text: str, now_ms: int) -> int | None:
-    """Read how long ago something was: ``90s``, ``30m``, ``2h``, ``7d`` or ``3w``.
-
-    Args:
-        now_ms: the present, in milliseconds.
-
-    Returns:
-        The time in milliseconds, at least 1; None if the text has another form.
-    """
+    """Return the time (ms) of ``90s``, ``30m``, ``2h``, ``7d`` or ``3w`` ago, else None."""
     found = _AGO.fullmatch(text.strip())
     if found is None:
         return None

@@ -1,8 +1,4 @@
-"""The seam between the bus and OpenTelemetry: all code of the bus opens its spans here.
-
-Without a configured provider of tracers, and so in every process without OpenTelemetry, the block
-of a span gets None, and nothing reads what the span would be given.
-"""
+"""The seam between the bus and OpenTelemetry: all code of the bus opens its spans here."""
 
 from __future__ import annotations
 
@@ -29,16 +25,7 @@ _LOOK_EVERY: Final = 0.1  # seconds between two searches for a provider: each on
 
 
 class Tracing:
-    """Makes spans with the provider of tracers that this process has, if any, now or later.
-
-    A provider that is configured later is noticed within `_LOOK_EVERY`.
-
-    Safe to call from any thread.
-
-    Args:
-        destination: what is published to and recalled from: the log's namespace.
-        clock: time, for the limit of spans in a second.
-    """
+    """Makes spans with the process's provider of tracers, if any, now or later. Thread-safe."""
 
     def __init__(self, destination: str, clock: Clock = SYSTEM) -> None:
         self._destination = destination
@@ -73,11 +60,7 @@ class Tracing:
         return (spans and spans.publish(event_id, kind)) or NO_SPAN
 
     def append(self, count: int, traces: Iterable[str]) -> MaybeSpan:
-        """Return a span in which events are sent to the log.
-
-        Args:
-            traces: what their envelopes say of their publishers' spans; read only if it matters.
-        """
+        """Return a span in which events are sent to the log."""
         spans = self._spans()
         return (spans and spans.append(count, traces)) or NO_SPAN
 

@@ -33,14 +33,7 @@ UPCASTS: Upcasts = {}
 
 
 def upcast(fields: Fields, kind: str, found: int, wanted: int, steps: Upcasts) -> Fields:
-    """Bring an event's fields from one version to another, one step at a time.
-
-    Args:
-        fields: the event as decoded from msgpack; not changed.
-
-    Raises:
-        KeyError: a step is missing, which is a bug of this release.
-    """
+    """Bring an event's fields from one version to another, one step at a time."""
     current = dict(fields)
     for version in range(found, wanted):
         current = steps[kind, version](current)
@@ -167,14 +160,7 @@ class Decoder:
         return envelope if envelope.v == envelope.event.version else None
 
     def unpacked(self, body: bytes) -> bytes:
-        """Return a stored body's msgpack bytes.
-
-        The size that a frame claims is checked first, because zstd allocates that much memory.
-
-        Raises:
-            CorruptEnvelope: the frame is damaged, larger than `LARGEST_BODY` or of unknown size
-                (our frames state their size), or has bytes behind it.
-        """
+        """Return a stored body's msgpack bytes; the size is checked before zstd allocates."""
         if body[:1] != PACKED_MARK:
             return body
         try:

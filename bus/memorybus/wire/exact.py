@@ -1,8 +1,4 @@
-"""What the fields of an envelope take: what readers could not read is refused by the field's name.
-
-Every value is read back by the readers' own decoder. So the types in `events` alone decide what an
-event may hold, and a field that is added there is checked at once.
-"""
+"""Refuses, by the field's name, what readers of an envelope could not read."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -51,11 +47,7 @@ _TAKES: Final[Mapping[Any, str]] = MappingProxyType({
 
 
 def whole(field: str, value: object) -> int:
-    """Return an integer that was given as an integer or as a whole float.
-
-    Raises:
-        InvalidEvent: it is neither.
-    """
+    """Return an integer that was given as an integer or a whole float; else `InvalidEvent`."""
     if type(value) is int:
         return value
     if isinstance(value, float) and value.is_integer():
@@ -70,11 +62,7 @@ def refusal(field: str, kind: Any, value: object) -> InvalidEvent:
 
 
 def exact_envelope(envelope: Envelope) -> Envelope:
-    """Return an envelope in which every value has exactly the type of its field.
-
-    Raises:
-        InvalidEvent: a value does not fit; the message names its field.
-    """
+    """Return an envelope in which every value has exactly the type of its field."""
     exact = _exact(envelope, "")
     if not 0 <= exact.at <= LATEST:
         raise InvalidEvent(
@@ -100,11 +88,6 @@ def _exact(struct: _S, prefix: str) -> _S:
 
 
 def exact_value(value: Any, kind: Any, field: str) -> Any:
-    """Return a value that has exactly the type of its field, and so has all that is in it.
-
-    Raises:
-        InvalidEvent: it does not fit.
-    """
     if parts := _PARTS.get(kind):
         if type(value) not in parts:
             raise refusal(field, kind, value)

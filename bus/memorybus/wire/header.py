@@ -40,11 +40,7 @@ class HeaderReader:
         self._head = msgspec.msgpack.Decoder(prepared(_Head))
 
     def row(self, body: bytes) -> EventRow | None:
-        """Return the values that a query compares; None if the whole event has to be decoded.
-
-        That is so if the event is damaged, or has a type or version that this release does not
-        know.
-        """
+        """Return the values that a query compares; None if the whole event has to be decoded."""
         try:
             head = self._head.decode(self._unpacked(body))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, CorruptEnvelope):

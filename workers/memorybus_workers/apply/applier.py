@@ -111,10 +111,8 @@ class Applier:
     ) -> Failure | None:
         """Apply a dead letter; return None if it is applied now or was before, else the failure.
 
-        The call may end this process, so `note_try` is called right before it.
-
-        Raises:
-            Unavailable: the backend is down, or the call may be tried later.
+        The call may end this process, so `note_try` is called right before it. `Unavailable`:
+        later.
         """
         if self._is_paused():
             raise Unavailable("the provider is paused")
@@ -256,10 +254,7 @@ class Applier:
     def _handle_failure(
         self, lane: Lane, event: LoggedEvent, error: BaseException, served: int | None = None
     ) -> Parked | RetryAt:
-        """Decide what follows a failure of an event, and do it.
-
-        `served` is the number of successes before the call, if other calls ran meanwhile.
-        """
+        """Decide what follows a failure of an event, and do it."""
         if isinstance(error, LeaseLost):
             raise error
         self._instance.worker.tracing.failed(error)
@@ -327,11 +322,7 @@ class Applier:
         self._failing_events.settle(event.envelope.id)
 
     def _before_try(self, lane: Lane, event: LoggedEvent) -> Parked | RetryAt | None:
-        """Note a call on a lane whose owners died; park an event that has ended too many owners.
-
-        Returns:
-            None if it is to be tried now; `RetryAt` if another event is tried alone meanwhile.
-        """
+        """Note a call where owners died; park a killer; wait while another is tried alone."""
         n = event.position.n
         if not (lane.careful and self._apply.handles(type(event.envelope.event))):
             return None
@@ -346,10 +337,7 @@ class Applier:
         return None
 
     def _note_calls(self, lane: Lane, events: Iterable[LoggedEvent]) -> None:
-        """Note in one round trip, on a lane whose owners died, what the next calls are for.
-
-        A suspect is noted when it is tried alone.
-        """
+        """Note in one round trip, on a lane whose owners died, what the next calls are for."""
         numbers = [event.position.n for event in events]
         lane.begin_calls(n for n in numbers if not (lane.kills(n) or lane.window.is_done(n)))
 

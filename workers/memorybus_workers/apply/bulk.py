@@ -66,12 +66,7 @@ def sort_outcomes(
 def send_turns(
     provider: MemoryProvider, events: Sequence[LoggedEvent], context_of: ContextOf
 ) -> Mapping[str, BaseException]:
-    """Call the hook; return what failed, by event id.
-
-    Raises:
-        Permanent: the result does not map these event ids to errors, so no outcome is known.
-        Exception: whatever the hook raises.
-    """
+    """Call the hook; return what failed, by event id."""
     turns = [
         TurnCall(event.envelope.event, context_of(event))
         for event in events

@@ -12,14 +12,7 @@ from memorybus_workers.apply.transactional import TransactionalApplier
 
 
 def applier_for(instance: OpenInstance, wake: Callable[[], None]) -> Applier:
-    """Return the applier of an open instance.
-
-    A ``blind`` provider is never called for several keys at once: a crash could repeat every call
-    that is under way (G4).
-
-    Args:
-        wake: called from other threads when there are results to collect.
-    """
+    """Return the applier of an instance; a ``blind`` provider gets no two calls at once (G4)."""
     provider = instance.provider
     if isinstance(provider, TransactionalProvider):
         return TransactionalApplier(instance, provider)

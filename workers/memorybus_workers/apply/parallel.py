@@ -217,10 +217,7 @@ class ParallelApplier(Applier):
     # -- what came back ---------------------------------------------------------------------------
 
     def collect(self) -> set[int]:
-        """Take the results of the threads; return the partitions that they concern.
-
-        A failure that concerns only one lane is raised in that lane's next turn.
-        """
+        """Take the results of the threads; return the partitions that they concern."""
         for done in self.pool.collect():
             lane = done.task.lane
             left = self._in_flight.pop(lane, 1) - 1

@@ -71,12 +71,7 @@ class PoolThread:
 
 
 class Pool:
-    """A bounded number of threads, started when there is work for them.
-
-    Args:
-        size: the most threads at once; hung ones do not count.
-        wake: called when a task is done.
-    """
+    """A bounded number of threads, started when there is work for them."""
 
     def __init__(
         self, name: str, size: int, clock: Clock, call: CallHook, wake: Callable[[], None]

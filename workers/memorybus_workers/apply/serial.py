@@ -71,11 +71,7 @@ class SerialApplier(Applier):
     # -- a lane's turn ----------------------------------------------------------------------------
 
     def work(self, lane: Lane) -> bool:
-        """Read and apply batches for a moment, then commit.
-
-        `_stopped` says after each batch whether it was cut short: calls are held back, or another
-        event is tried alone.
-        """
+        """Read and apply batches for a moment, then commit."""
         end = self._commit_at = self._clock.monotonic() + COMMIT_EVERY
         try:
             for number in range(_MAX_BATCHES_PER_COMMIT):

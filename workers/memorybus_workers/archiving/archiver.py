@@ -1,8 +1,4 @@
-"""The archiver is a thread of each worker that moves the log's past into the archive.
-
-Any worker may archive a partition while it has the lease of the lane `@archive`. A slow or broken
-object store delays nothing else, because the thread has its own connection and its own leases.
-"""
+"""The archiver is a thread of each worker that moves the log's past into the archive."""
 
 import logging
 import os
@@ -169,13 +165,7 @@ def make_archiving(
     progress: Callable[[], None] = lambda: None,
     patience: float | None = None,
 ) -> ArchivingRound:
-    """Return the object that looks at the log's partitions and archives them.
-
-    Args:
-        leases: the leases of the lanes `@archive`; they must be started.
-        progress: called after each segment.
-        patience: seconds for which other workers go first; a few looks if None.
-    """
+    """Return the object that looks at the log's partitions and archives them."""
     context = SealingContext(redis, settings, clock, leases, crash, stopping, progress)
     return ArchivingRound(
         context, _POLLS_BEFORE_TAKEOVER * look_interval(settings) if patience is None else patience
@@ -183,10 +173,7 @@ def make_archiving(
 
 
 def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
-    """Seal all that may be sealed, even in small segments; then compact and trim.
-
-    A partition that a worker's archiver is at work on is left to it.
-    """
+    """Seal all that may be sealed, even in small segments; then compact and trim."""
     redis = connect_redis(settings)
     leases = Leases(settings, clock, worker_id(os.getpid(), new_mark()))
     leases.start()

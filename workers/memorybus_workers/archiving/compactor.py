@@ -34,14 +34,7 @@ class Compactor:
         self._settings = settings
 
     def work(self, archive: Archive, partition: int, policy: Policy, now_ms: int) -> int:
-        """Merge small segments and drop expired content; return the number of rewritten segments.
-
-        Segments that this call has written are not examined again, whatever the clocks say. A
-        segment that cannot be read is skipped; the others are rewritten all the same.
-
-        Args:
-            now_ms: the server's wall time when the policy was read.
-        """
+        """Merge small segments and drop expired content; return how many were rewritten."""
         rewritten = 0
         fresh: set[str] = set()
         damage: dict[str, str] = {}

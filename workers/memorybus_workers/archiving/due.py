@@ -1,8 +1,4 @@
-"""Decides which events of a partition may be sealed and trimmed now; pure.
-
-Events are sealed, a segment at a time, once they have been in the log for longer than what Redis
-may lose (`seal_after`). They are trimmed once they are sealed and have left the hot window (G7).
-"""
+"""Decides which events of a partition may be sealed and trimmed now; pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -45,12 +41,7 @@ class NumbersGivenTwice(MemoryBusError):
 
 
 def find_due(state: PartitionState, settings: Settings, *, force: bool = False) -> DueArchiving:
-    """Return what has to be done with a partition.
-
-    Args:
-        state: the partition; `numbers[0]` is the number of the first entry that is younger than
-            `seal_after`.
-    """
+    """Return what has to be done with a partition."""
     first = state.view.unsealed
     if first is None:
         return DueArchiving(seal=_is_hidden(state), trim=_is_trimmable(state, settings))
@@ -62,11 +53,7 @@ def find_due(state: PartitionState, settings: Settings, *, force: bool = False) 
 
 
 def _is_hidden(state: PartitionState) -> bool:
-    """Return whether there are unsealed events although the reading does not show where they begin.
-
-    Many foreign entries stand before it, or it lies before the sealed end because a clock went
-    back.
-    """
+    """Return whether there are unsealed events of which the reading shows no beginning."""
     view = state.view
     return bool(view.length) and (view.last.n if view.last else view.n) > view.sealed
 
@@ -91,11 +78,7 @@ def _is_trimmable(state: PartitionState, settings: Settings) -> bool:
 
 
 def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> int:
-    """Return how many entries to read next for a segment that is being gathered; 0: it is full.
-
-    Args:
-        size: bytes of that.
-    """
+    """Return how many entries to read next for a segment that is being gathered; 0: it is full."""
     events = settings.segment_events - len(taken)
     if not taken:
         return max(1, min(PAGE, events))
@@ -106,11 +89,7 @@ def next_page_size(taken: Sequence[RawEntry], size: int, settings: Settings) -> 
 
 
 def number_entries(entries: Iterable[tuple[str, Sequence[bytes]]], after: int) -> list[RawEntry]:
-    """Return a page's entries with their numbers; foreign entries are dropped.
-
-    Raises:
-        NumbersGivenTwice: a number is not above those before it.
-    """
+    """Return a page's entries with their numbers; foreign entries are dropped."""
     numbered = []
     for entry, fields in entries:
         n = number_of(fields)

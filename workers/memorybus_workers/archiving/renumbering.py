@@ -31,10 +31,7 @@ class RepeatedNumbers(msgspec.Struct, frozen=True):
 
 
 class Renumbering:
-    """Finds events whose numbers the archive has, too, and renumbers them.
-
-    Every method raises `LogUnavailable` if Redis is away.
-    """
+    """Finds events whose numbers the archive has, too, and renumbers them."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         self._redis = redis

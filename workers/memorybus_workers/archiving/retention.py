@@ -1,7 +1,4 @@
-"""Decides which rows of the archive lose their envelope: too old for their scope, or forgotten.
-
-The row itself stays, so that numbers remain dense and readers know that something was there.
-"""
+"""Decides which rows of the archive lose their envelope: too old for their scope, or forgotten."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -48,12 +45,7 @@ class Policy(msgspec.Struct, frozen=True):
         return not self.forgotten and not any(self.ages.values())
 
     def omission(self, row: EventRow, at: int, now: int) -> Omission | None:
-        """Return why a row loses its envelope; None if it keeps it.
-
-        Args:
-            at: when it came into the log (milliseconds).
-            now: wall time (milliseconds).
-        """
+        """Return why a row loses its envelope; None if it keeps it."""
         if any(query.wants(row) for query in self.forgotten):
             return "forgotten"
         kept_for = self.retention_of(row)
@@ -113,9 +105,6 @@ def judgement_of(policy: Policy, now_ms: int) -> RetentionMark:
 
     This is not the later time at which the rows are written: otherwise rows that grew too old or
     were forgotten in between would never be found.
-
-    Args:
-        now_ms: the server's wall time when it was read.
     """
     return RetentionMark(now_ms, policy.tombstones)
 
@@ -125,10 +114,6 @@ def build_omission_filter(policy: Policy, first: int, last: int, now_ms: int) ->
 
     An event's own time comes from its agent, whose clock may be wrong, or from an import. If it
     lies outside the span in which the rows came into the log, the end of that span counts.
-
-    Args:
-        first: when the first of the rows came into the log (milliseconds).
-        now_ms: wall time (milliseconds).
     """
     if policy.keeps_all:  # so that no row has to be built for the question
         return None

@@ -48,11 +48,6 @@ class ArchivingRound:
     """Looks at all partitions and does what is due. Belongs to one thread."""
 
     def __init__(self, context: SealingContext, patience: float) -> None:
-        """Prepare; `run` looks at the partitions.
-
-        Args:
-            patience: seconds for which another worker, which archived last, goes first.
-        """
         self.place = ""  # where the archive is, without credentials; "" before the first look
         self.elsewhere = False  # whether it lies on another host
         self.now_ms = 0  # the server's wall time at the last look
@@ -85,10 +80,7 @@ class ArchivingRound:
         return self.errors | self.unreached
 
     def run(self, *, force: bool = False) -> int:
-        """Read the partitions once and do what is due; return how many events were sealed.
-
-        One partition whose files cannot be reached holds up no other.
-        """
+        """Read the partitions once and do what is due; return how many events were sealed."""
         self.unreached = {}
         opened = self._open_archive()
         states = self._inspector.read_partitions()

@@ -94,10 +94,7 @@ class Sealer:
     def work(
         self, owned: OwnedPartition, state: PartitionState, policy: Policy, *, force: bool = False
     ) -> int:
-        """Seal and trim all that may be; return how many events were sealed.
-
-        If numbers were given twice, the events get new ones, and are sealed at the next look.
-        """
+        """Seal and trim all that may be; return how many events were sealed."""
         end = owned.archive.end(owned.partition)
         compared = self._compare_with_log(owned, state, end) if end else START
         self._check_nothing_lacks(owned, state, end)
@@ -131,10 +128,7 @@ class Sealer:
     def _compare_with_log(
         self, owned: OwnedPartition, state: PartitionState, end: Place
     ) -> str | RepeatedNumbers:
-        """Return the log's last entry before the archive's end; all entries up to it are sealed.
-
-        If numbers were given twice, return these.
-        """
+        """Return the log's last entry before the archive's end; all entries up to it are sealed."""
         comparing = ArchiveComparer(self._context.redis, self._keys, owned.archive)
         noted = Place(state.view.sealed_at or START, state.view.sealed)
         agreement = comparing.compare(owned.partition, noted, end)

@@ -1,8 +1,4 @@
-"""Bounds how many calls an instance makes, and what else it spends, over all workers (G10).
-
-No thread waits for permission. A call that is not allowed yet is made later; its lane, its lease
-and everything else of the worker go on meanwhile.
-"""
+"""Bounds how many calls an instance makes, and what else it spends, over all workers (G10)."""
 
 from typing import Protocol
 
@@ -82,11 +78,7 @@ class SharedSpending:
         self._redis, self._keys, self._provider = redis, keys, provider
 
     def __call__(self, what: str, a_day: int) -> bool:
-        """Count one use; return whether the limit of this day (UTC) allowed it.
-
-        Args:
-            a_day: how many uses a day allows; 0 allows none.
-        """
+        """Count one use; return whether the limit of this day (UTC) allowed it."""
         if a_day <= 0:
             return False
         call = scripts.spend(self._keys.spent(self._provider, what), 0, a_day)

@@ -11,9 +11,7 @@ STRIKES = 5
 class Breaker:
     """Keeps a provider's calls back while its backend is down: nothing is parked for that (G6).
 
-    A closed breaker lets everything through. A failure of the backend opens it for a while, which
-    doubles each time. Then it is half open: one call at a time probes the backend, and its outcome
-    decides.
+    A failure opens it for a while, which doubles each time; then one call at a time probes.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -48,10 +46,7 @@ class Breaker:
         return True
 
     def note_failure(self, now: float, why: str = "") -> float:
-        """Note that the backend is down; open, or stay open longer; return for how many seconds.
-
-        Failures of calls that had begun before it opened change nothing.
-        """
+        """Note that the backend is down; open, or stay open longer; return for how many seconds."""
         if now >= self.until:
             self.failures += 1
             self.until = now + retry_delay(self.failures, self._rng)

@@ -63,11 +63,7 @@ class FailingEvents:
         event.hung = event.pause_pending = True
 
     def retry_at(self, event_id: str) -> RetryAt | None:
-        """Return when an event may be tried again, None if it may be tried now.
-
-        The pause of an event that hung begins when its lane next comes to it, so that others go
-        first.
-        """
+        """Return when an event may be tried again, None if it may be tried now."""
         event = self.get(event_id)
         if event is None:
             return None

@@ -46,10 +46,7 @@ def retry_delay(failures: int, rng: random.Random) -> float:
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return why an event was parked, in one bounded line for people, credentials masked.
-
-    For an error that is not one of the provider contract, the type is named, too.
-    """
+    """Return why an event was parked, in one bounded line for people, credentials masked."""
     text = str(error).strip() or "no message"
     return (
         one_line(text)
@@ -69,10 +66,7 @@ _TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")
 
 
 def raise_unless_lane_error(error: Exception, where: str) -> Exception:
-    """Return an error that concerns one lane alone, so that only that lane stops.
-
-    Such an error lies in its keys, its entries, its part of the archive, or in our own code.
-    """
+    """Return an error that concerns one lane alone, so that only that lane stops."""
     if isinstance(error, RedisError):
         meant = translate_redis_error(error, where)
         if isinstance(meant, ForeignKey):

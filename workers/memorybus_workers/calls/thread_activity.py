@@ -41,12 +41,7 @@ class ThreadActivity:
         self._turn = threading.Lock()
 
     def begin(self, event_id: str, lane: str = "", limit: float = 0.0) -> float:
-        """Note that a hook is about to be called for an event; return the time (monotonic).
-
-        Args:
-            lane: the key of its lane's lease, if a second call would repeat the effect of this one.
-            limit: seconds that it may take, if its limit differs from that of other calls.
-        """
+        """Note that a hook is about to be called for an event; return the time (monotonic)."""
         self._since = now = self._monotonic()
         self._limit = limit
         self._others = ()

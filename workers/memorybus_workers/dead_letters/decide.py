@@ -50,10 +50,7 @@ class Pass:
         self._causes = dict(self._drained)
 
     def decide(self, letter: DeadLetter) -> LetterAction:
-        """Decide what to do with the next letter; a second call for it decides the same.
-
-        A key is applied in order: none of its letters while an earlier one waits (G3).
-        """
+        """Decide what to do with the next letter; a second call for it decides the same."""
         if letter.key in self._early:
             return LEAVE
         request = self._named.get(letter.entry)
@@ -115,10 +112,7 @@ class Pass:
 
 
 def take_disjoint(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
-    """Return the requests before the first one that names a letter of an earlier request.
-
-    That request waits for the next pass, so that the earlier one is carried out first.
-    """
+    """Return the requests before the first one that names a letter of an earlier request."""
     named: set[str] = set()
     disjoint = list[LetterRequest]()
     for request in requests:
@@ -139,11 +133,7 @@ def with_edit(stored: StoredLetter, request: LetterRequest) -> StoredLetter:
 
 
 def apply_edit(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
-    """Return the event as an operator wants it applied.
-
-    Raises:
-        InvalidEvent: the edit does not fit the event's type.
-    """
+    """Return the event as an operator wants it applied."""
     if amendment is None or amendment.edited is None:
         return event
     new = edit_event(event.envelope.event, amendment.edited)

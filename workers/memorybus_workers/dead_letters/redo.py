@@ -56,13 +56,6 @@ class Redo:
     """Carries out requests for the lanes of one provider instance. Belongs to its thread."""
 
     def __init__(self, shared: LaneContext, applier: Applier) -> None:
-        """Start without requests.
-
-        Args:
-            shared: the objects that the lanes share; it passes the crash points
-                ``redo.before_apply``, ``redo.after_apply``, ``redo.after_settle`` and
-                ``redo.before_done``.
-        """
         instance = shared.instance
         self._redis = shared.redis
         self._keys = Keys(instance.worker.settings.namespace)
@@ -78,11 +71,7 @@ class Redo:
         self._is_foreign = False
 
     def work(self, lanes: Mapping[int, Lane]) -> bool:
-        """Work on the requests for about `SLICE_SECONDS`; return whether there is more to do.
-
-        A lane that turns out to be lost is left to its own next step. If the letters of one lane
-        fail, they are tried again after a while. Without requests this takes one round trip.
-        """
+        """Work on the requests for about `SLICE_SECONDS`; return whether there is more to do."""
         unbind_lane()
         waiting = self._read_waiting()
         self._unreadable &= waiting.keys()

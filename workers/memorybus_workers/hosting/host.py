@@ -84,12 +84,7 @@ class ProviderHost:
         return self._runner.ready.wait(timeout)
 
     def watch(self, redis: Redis) -> None:
-        """Replace what has exceeded its time limit: a thread of the pool, or the whole runner.
-
-        Raises:
-            ProviderHung: too many threads hang. A thread cannot be ended, so the process has to
-                end.
-        """
+        """Replace what has exceeded its time limit: a thread of the pool, or the whole runner."""
         timeout = self._settings.call_timeout
         pool = self._runner.pool
         for event_id in pool.watch(timeout) if pool else ():

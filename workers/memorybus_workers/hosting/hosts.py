@@ -1,7 +1,4 @@
-"""Starts and stops a worker's provider hosts, and removes dropped copies that nobody serves.
-
-If a worker dies before a copy is removed, another one finds its record and does the rest.
-"""
+"""Starts and stops a worker's provider hosts, and removes dropped copies that nobody serves."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,11 +28,7 @@ class _Leaving(msgspec.Struct, frozen=True):
 
 
 class Hosts:
-    """The hosts of one worker. Belongs to the worker's thread.
-
-    Args:
-        patience: seconds that a host may take to end.
-    """
+    """The hosts of one worker. Belongs to the worker's thread."""
 
     def __init__(self, worker: WorkerContext, patience: float) -> None:
         self.all: Sequence[ProviderHost] = ()  # the hosts at work

@@ -33,16 +33,7 @@ def make_instance(
     answering: bool = True,
     spend: Spend | None = None,
 ) -> MemoryProvider:
-    """Return an unopened instance.
-
-    Args:
-        options: the options that differ from these, from the copy's record in Redis; a table of the
-            copy in the settings overrides both.
-
-    Raises:
-        MissingProvider: the kind is unknown, or it is not available here.
-        ConfigError: an option is wrong, or may not come from Redis.
-    """
+    """Return an unopened instance."""
     configured = kind or name
     limits = settings.provider_limits(configured)  # a wrong one is reported before it is served
     own = settings.provider_options(name) if kind else {}
@@ -67,11 +58,7 @@ def make_instance(
 
 
 def _check_obeys(provider: MemoryProvider, limits: CallLimits) -> None:
-    """Refuse limits for an instance whose calls cannot be limited.
-
-    Raises:
-        ConfigError: each of its calls is a transaction of a whole batch.
-    """
+    """Refuse limits for an instance whose calls cannot be limited."""
     if provider.delivery == "transactional" and limits != CallLimits():
         raise ConfigError(
             f"provider {provider.config.name}: its calls cannot be limited, because each one is a "

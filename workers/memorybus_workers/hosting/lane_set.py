@@ -52,11 +52,7 @@ _INFINITE = float("inf")
 
 
 class LaneSet:
-    """Acquires, works on and gives up lanes. Belongs to the provider's thread.
-
-    Args:
-        wake: called from other threads when there are results to collect.
-    """
+    """Acquires, works on and gives up lanes. Belongs to the provider's thread."""
 
     def __init__(
         self, instance: OpenInstance, stop: threading.Event, wake: Callable[[], None]
@@ -212,11 +208,7 @@ class LaneSet:
     # -- working ----------------------------------------------------------------------------------
 
     def step(self, news: set[int], *, redo: bool = False) -> None:
-        """Give each lane that may have work its turn; begin after the lane that had the last turn.
-
-        Raises:
-            Unavailable: the backend has been down for a while: open another instance.
-        """
+        """Give each lane that may have work its turn; begin after the one with the last turn."""
         now = self._clock.monotonic()
         self._note_due(news, now)
         if self._breaker.failures - self._failures >= FAILURES_BEFORE_REOPEN:

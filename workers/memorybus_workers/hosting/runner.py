@@ -1,8 +1,4 @@
-"""Runs one provider instance on its lanes, on one thread.
-
-There is one thread per instance, which works on its lanes in turn. That is faster than a thread per
-lane, and lets no provider wait for another.
-"""
+"""Runs one provider instance on its lanes, on one thread."""
 
 import fcntl
 import logging
@@ -144,10 +140,7 @@ class Runner:
         self._context.worker.news.unsubscribe(self._inbox)
 
     def _serve(self) -> None:
-        """Open an instance, run its lanes until an error occurs, and clean up.
-
-        While Redis is away no instance is opened, which may cost much.
-        """
+        """Open an instance, run its lanes until an error occurs, and clean up."""
         context = self._context
         connect_redis(self._settings, single=True).close()
         provider = make_in_role(
@@ -276,10 +269,9 @@ _PREFIX = "used-by-"
 
 
 class StoreUse:
-    """Keeps a local store for the workers of one log until `close`.
+    """Keeps a local store for the workers of one log until `close`: they hold a shared lock.
 
-    Workers of two logs may be given one data directory, and their lanes would overwrite each
-    other's positions and memories. So each holds a shared lock on a file named after its log.
+    Workers of two logs in one data directory would overwrite each other's positions and memories.
     """
 
     def __init__(self, home: Path, log: str) -> None:

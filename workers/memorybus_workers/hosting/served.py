@@ -38,12 +38,7 @@ _log = logging.getLogger("memorybus")
 
 
 class ServedInstances:
-    """The instances of one worker. Belongs to one thread.
-
-    Args:
-        configured: the instances that it was given to serve; they are not open.
-        only: the one copy that it serves and nothing else; "" for none.
-    """
+    """The instances of one worker. Belongs to one thread."""
 
     def __init__(
         self,
@@ -140,10 +135,7 @@ class ServedInstances:
                 )
 
     def _lift_orphaned_pauses(self, view: InstancesView, busy: Collection[str]) -> set[str]:
-        """Lift the pause of each serving instance whose command is gone; return these instances.
-
-        An instance that an operator paused as well stays paused.
-        """
+        """Lift the pause of each serving instance whose command is gone; return these instances."""
         serving = {
             live_name(provider, view.live) for provider in self._configured if provider not in busy
         }
@@ -260,11 +252,7 @@ def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") 
 
 
 def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, DeclaredTools]:
-    """Return the tools of those instances that have some; the instances need not be open.
-
-    If an instance's schemas cannot be read, or are too large, it is registered without tools, and
-    the reason is logged.
-    """
+    """Return the tools of those instances that have some; the instances need not be open."""
     return {
         name: DeclaredTools(schemas, tuple(sorted(provider.capabilities.reading_tools)))
         for name, provider in providers.items()
@@ -273,10 +261,7 @@ def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, DeclaredTools
 
 
 def _schemas(name: str, provider: MemoryProvider) -> tuple[object, ...]:
-    """Return an instance's schemas as JSON values; none if they cannot be published.
-
-    The code that offers the tools checks whether each schema is valid.
-    """
+    """Return an instance's schemas as JSON values; none if they cannot be published."""
     try:
         body = msgspec.json.encode(list(provider.get_tool_schemas()))
         if len(body) <= MOST_BYTES:

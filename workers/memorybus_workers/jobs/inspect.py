@@ -52,11 +52,7 @@ Visit = Callable[[str], AbstractContextManager[MemoryProvider]]
 
 
 class InspectionRunner:
-    """Runs inspections. Belongs to one process.
-
-    Args:
-        settings: see `Settings`; one inspection takes at most half of ``recall_timeout``.
-    """
+    """Runs inspections. Belongs to one process."""
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock, visited: Visit) -> None:
         self._redis = redis
@@ -66,12 +62,7 @@ class InspectionRunner:
         self._deadline = settings.recall_timeout / 2
 
     def run(self, body: str) -> None:
-        """Inspect the instance, and reply.
-
-        Raises:
-            Permanent: it is not an `Inspection`; nobody is answered.
-            Exception: any error of the provider, after the asker got it as the reply.
-        """
+        """Inspect the instance, and reply."""
         asked = parse_request(body, Inspection)
 
         def answer() -> Reply:
@@ -155,11 +146,7 @@ class InspectionRunner:
         texts: Callable[[_T], Iterable[str]],
         until: float,
     ) -> Iterator[_T]:
-        """Yield the items that hold a text, ignoring case; all items if the text is "".
-
-        Raises:
-            Transient: the time is up before a page is full.
-        """
+        """Yield the items that hold a text, ignoring case; all items if the text is ""."""
         wanted = containing.casefold()
         for checked, item in enumerate(items):
             if not wanted or any(wanted in text.casefold() for text in texts(item)):
@@ -185,11 +172,7 @@ def _names_of(owner: MemoryOwner) -> tuple[str, str, str]:
 
 
 def _erase(provider: MemoryProvider, owner: RecallRequest) -> EraseReport:
-    """Let a provider erase what it keeps of somebody.
-
-    Raises:
-        Permanent: the request names nobody: a mistake must not erase all memories.
-    """
+    """Let a provider erase what it keeps of somebody."""
     if (owner.agent, owner.user, owner.workspace) == (None, None, None):
         raise Permanent("an erasure needs an owner")
     if not provider.capabilities.forgets:

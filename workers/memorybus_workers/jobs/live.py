@@ -21,12 +21,7 @@ from memorybus_workers.hosting.instances import make_copy, make_instance
 
 
 class LiveInstances:
-    """Instances of one provider, the live one kept open (G8). Belongs to one thread.
-
-    Args:
-        provider: the only provider whose instances are opened, because anybody who can write to
-            Redis may have written a job's arguments.
-    """
+    """Instances of one provider, the live one kept open (G8). Belongs to one thread."""
 
     def __init__(
         self,
@@ -51,12 +46,7 @@ class LiveInstances:
         return live_instance(provider, body)
 
     def open_instance(self, name: str) -> MemoryProvider:
-        """Return the open instance that serves the provider, and close the one that did before.
-
-        Raises:
-            MissingProvider: it is not an instance of our provider.
-            Exception: any error of opening it; the next call tries again.
-        """
+        """Return the open instance that serves the provider, and close the one that did before."""
         if name not in self._opened:
             provider = self._make(name)
             self.close_all()

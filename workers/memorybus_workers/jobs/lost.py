@@ -53,11 +53,7 @@ def count_looks(before: Mapping[Sign, int], signs: Iterable[Sign]) -> dict[Sign,
 
 
 class LostJobs:
-    """Cleans up one queue, between the jobs of the process that runs them.
-
-    Args:
-        on_killed: called for each lost job that had begun: its process was killed, or hung.
-    """
+    """Cleans up one queue, between the jobs of the process that runs them."""
 
     def __init__(self, queue: Queue, again: Collection[str], on_killed: Callable[[], None]) -> None:
         self._queue = queue

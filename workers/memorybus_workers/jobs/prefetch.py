@@ -41,12 +41,7 @@ _RESPITE_SECONDS = 2.0
 
 
 class ReadYourWrites:
-    """Waits for a provider's lanes. Belongs to one thread.
-
-    Args:
-        longest: how long a recall may wait, in seconds.
-        most: if more events than this are missing, a recall does not wait; None for no limit.
-    """
+    """Waits for a provider's lanes. Belongs to one thread."""
 
     def __init__(
         self, redis: Redis, keys: Keys, longest: float, clock: Clock, most: int | None = None
@@ -59,11 +54,7 @@ class ReadYourWrites:
         self._unwaited_until: dict[str, float] = {}
 
     def wait(self, provider: str, positions: Mapping[int, int]) -> bool:
-        """Wait until dense numbers, by partition, are applied, or waiting is not worth the time.
-
-        Returns:
-            Whether they are applied.
-        """
+        """Wait until dense numbers, by partition, are applied, or waiting is not worth the time."""
         now = began = self._clock.monotonic()
         missing = self._missing(provider, positions)
         if not missing or now < self._unwaited_until.get(provider, 0.0):
@@ -102,11 +93,7 @@ class SlotRequest(msgspec.Struct, frozen=True):
 
 
 class Recaller:
-    """Answers recalls on provider instances that stay open. Belongs to one thread.
-
-    Args:
-        crash: crash points of fault tests: ``recall.stored``.
-    """
+    """Answers recalls on provider instances that stay open. Belongs to one thread."""
 
     def __init__(
         self,
@@ -130,12 +117,9 @@ class Recaller:
     def warm(self, slot: str, provider: str) -> None:
         """Answer the newest request of a slot; if a newer one came meanwhile, answer it, too.
 
-        The provider is not called if the answer is stored already, or if its recalls are paused. If
-        another instance began to serve the provider meanwhile, that one answers again (G8).
-
-        Raises:
-            Exception: any error of the provider; then nothing is stored, because an error does not
-                mean that there are no memories.
+        The provider is not called if the answer is stored already, or its recalls are paused. If
+        another instance began to serve meanwhile, that one answers again (G8). After an error
+        nothing is stored, because an error does not mean that there are no memories.
         """
         asked = ""
         for _ in range(_MAX_ROUNDS):
@@ -152,12 +136,7 @@ class Recaller:
             self._answer(slot, provider, request, health)
 
     def answer(self, ask: PromptAsk, provider: str) -> PromptReply | None:
-        """Answer a prompt's question, and keep the answer warm for the slot's next prompt.
-
-        Returns:
-            The reply for the asker; None if it has given up and asked something else since. A reply
-            without a result says that the provider failed, or that its recalls are paused.
-        """
+        """Answer a prompt's question, and keep the answer warm for the slot's next prompt."""
         if self._is_forgotten(ask):
             return None
         session = ask.want.session

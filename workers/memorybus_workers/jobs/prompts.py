@@ -50,12 +50,7 @@ def end_process() -> None:
 
 
 class PromptAnswerer:
-    """Answers one provider's prompts until `stop`.
-
-    Args:
-        on_answer: called on the thread after each answer.
-        on_hang: called, on another thread, if a call does not return.
-    """
+    """Answers one provider's prompts until `stop`."""
 
     def __init__(
         self,

@@ -29,11 +29,7 @@ _NO_ENTRY = "0-0"
 
 
 class ToolRunner:
-    """Runs reading tools on provider instances that stay open. Belongs to one process.
-
-    Args:
-        settings: see `Settings`; ``recall_timeout`` bounds a run.
-    """
+    """Runs reading tools on provider instances that stay open. Belongs to one process."""
 
     def __init__(
         self,
@@ -50,12 +46,7 @@ class ToolRunner:
         self._applied = applied
 
     def run(self, body: str) -> None:
-        """Run one call and reply to it.
-
-        Raises:
-            Permanent: it is not a request of ours; nobody is answered.
-            Exception: any error of the provider, after the asker got it as the reply.
-        """
+        """Run one call and reply to it."""
         request = parse_request(body, ToolRequest)
         if not 0 <= request.partition < self._settings.partitions:
             raise Permanent("no ToolRequest: its partition is none")
@@ -98,11 +89,7 @@ _Request = TypeVar("_Request", Inspection, ToolRequest)
 
 
 def parse_request(body: str, kind: type[_Request]) -> _Request:
-    """Parse a request, which may come from anybody who can write to Redis.
-
-    Raises:
-        Permanent: it is not such a request, or its id does not have the form of an id.
-    """
+    """Parse a request, which may come from anybody who can write to Redis."""
     try:
         request = msgspec.json.decode(body, type=prepared(kind))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
@@ -119,11 +106,7 @@ def answer_request(
     request: Inspection | ToolRequest,
     make: Callable[[], Reply],
 ) -> None:
-    """Write the reply to a request under the key that its asker reads.
-
-    Raises:
-        Exception: any error of `make`, after the asker got it as the reply.
-    """
+    """Write the reply to a request under the key that its asker reads."""
     key = Keys(settings.namespace).reply(partition, request.id)
     try:
         reply = make()

@@ -74,12 +74,7 @@ class _RqLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class JobWorker(SimpleWorker):
-    """Works off one queue in this process. The module says what it does in addition to RQ's worker.
-
-    Args:
-        longest: the seconds that a job may run, whatever the job itself says.
-        crash: crash points of fault tests: ``recall.taken``.
-    """
+    """Works off one queue in this process; see the module for what it adds to RQ's worker."""
 
     max_connection_wait_time = 1.0
 
@@ -226,12 +221,7 @@ def end_process_after(seconds: float) -> Iterator[None]:
 
 
 def run_jobs(settings: Settings, provider: str) -> None:
-    """Work off the recalls of one provider until SIGTERM or SIGINT.
-
-    Args:
-        provider: the only provider of the process, because RQ takes jobs from several queues in a
-            way that loses one if the process is killed.
-    """
+    """Work off the recalls of one provider until SIGTERM or SIGINT."""
     bind_contextvars(provider=provider)
     crash = crash_points(settings.crash_at)
     redis = connect_redis(settings)

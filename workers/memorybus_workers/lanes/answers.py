@@ -27,11 +27,7 @@ _log = logging.getLogger("memorybus")
 
 
 class Answers:
-    """Answers for one provider instance. Belongs to its thread; never raises an error of Redis.
-
-    Args:
-        instance: the instance that answers; it passes the crash point ``lane.before_reply``.
-    """
+    """Answers for one provider instance. Belongs to its thread; never raises an error of Redis."""
 
     def __init__(self, redis: Redis, instance: InstanceContext) -> None:
         self._redis = redis

@@ -1,7 +1,4 @@
-"""How carefully a lane calls its provider after an owner died, which an event may have caused (G6).
-
-Pure: the lane writes to Redis what this decides.
-"""
+"""How carefully a lane calls its provider after an owner died, perhaps of an event (G6)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -26,11 +23,6 @@ class Caution:
     """
 
     def __init__(self, suspects: Mapping[int, int], upto: int) -> None:
-        """Begin.
-
-        Args:
-            upto: the highest n for which the last owner that died may have called the provider.
-        """
         self.suspects = dict(suspects)  # by n, at how many deaths an event was noted
         self.calling: dict[int, int] = {}  # what is noted now, each with the death that may follow
         self._upto = upto

@@ -70,11 +70,7 @@ class InstanceContext(msgspec.Struct, frozen=True):
         return self.worker.tracing.apply(self.role.provider, partition, len(events), traces)
 
     def count_settled(self, events: Sequence[LoggedEvent], took: float, doubt: int) -> None:
-        """Count events that were applied or parked together; not for a copy that answers nobody.
-
-        Args:
-            took: the seconds that this took.
-        """
+        """Count events that were applied or parked together; not for a copy that answers nobody."""
         if self.role.answering and events:
             now = self.worker.clock.now_ms()
             self.worker.work.settled(self.role.provider, events, took, now, doubt)

@@ -1,8 +1,4 @@
-"""Stops lanes for a while if the archive that they need cannot be read (G7), or their turns fail.
-
-The other lanes continue. A stopped lane tries again after a while. The reason is written to Redis,
-and `status` shows it.
-"""
+"""Stops lanes for a while if their archive cannot be read (G7), or their turns fail."""
 
 import contextlib
 import logging

@@ -8,17 +8,11 @@ RETRY_SECONDS = 0.02  # seconds after which a lane that was refused asks again
 
 
 class IsolationProbe:
-    """The event that a worker tries alone now, if there is one. Shared by its providers' threads.
+    """The event that a worker tries alone now. Shared by its providers' threads; never blocks.
 
-    If the worker ends during the try, the event is blamed. With two such tries at once one event
-    could be blamed for what the other did, so there is only one at a time in a worker. This class
-    never blocks: a thread that is refused continues with its other lanes. A call that hangs keeps
-    other events from being tried until it is abandoned; the try of a lane that lost its lease no
-    longer counts.
-
-    One case remains. Meanwhile the worker may be ended by a call that is not tried alone: that of a
-    lane whose owners lived, of a dead letter that is applied again, or an abandoned call. Then the
-    event is blamed wrongly.
+    If the worker ends during the try, the event is blamed; two such tries at once could blame the
+    wrong one. An abandoned call, a dead letter's, or that of a lane whose owners lived may still
+    end the worker meanwhile: then the event is blamed wrongly.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,4 @@
-"""A lane: one provider and one partition. It reads events, and commits its progress.
-
-Live work, catching up and a replay use the same class; only start point and instance differ.
-"""
+"""A lane: one provider and one partition. It reads events, and commits its progress."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,12 +62,7 @@ class LaneContext(msgspec.Struct, frozen=True):
 
 
 class Lane:
-    """One owned lane. Belongs to the provider's thread.
-
-    Attributes:
-        window: the events that are read and not yet done.
-        doubt: the highest n that a former owner may have handed to the provider.
-    """
+    """One owned lane. Belongs to the provider's thread."""
 
     def __init__(self, context: LaneContext, lease: Lease) -> None:
         instance, worker = context.instance, context.instance.worker
@@ -97,12 +89,7 @@ class Lane:
         self._end = self._plan.end(self.partition)
 
     def begin(self, point: StartPoint, reach: int) -> None:
-        """Continue at a start point.
-
-        Args:
-            reach: how many events behind the last done one an owner that died may have called the
-                provider for.
-        """
+        """Continue at a start point."""
         point = StartFinder(self._history, self._owned).find(point)
         self.window = LaneWindow(point, self._settings.window)
         highest_done = point.n + point.done.bit_length()
@@ -145,10 +132,7 @@ class Lane:
     # -- reading ----------------------------------------------------------------------------------
 
     def read(self, most: int) -> Sequence[LoggedEvent]:
-        """Return the next events, with consecutive numbers, also done ones; none without room.
-
-        An `Omitted` stands for each event that the plan leaves out.
-        """
+        """Return the next events, with consecutive numbers, also done ones; none without room."""
         window, pace = self.window, self._pace
         count = pace.batch_size(min(most, window.room()))
         self.more = False
@@ -217,13 +201,7 @@ class Lane:
     # -- committing -------------------------------------------------------------------------------
 
     def commit(self, sent: int | str = "") -> None:
-        """Commit the window's progress, if there is any.
-
-        Args:
-            sent: the highest n that may be handed to the provider from now on (``lookup``). Events
-                that a former owner may have handed over stay in doubt until the checkpoint has
-                passed them.
-        """
+        """Commit the window's progress; events up to `sent` may reach the provider from now on."""
         window = self.window
         if sent != "":
             sent = max(int(sent), self.doubt)

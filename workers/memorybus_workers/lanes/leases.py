@@ -43,13 +43,11 @@ class Lease(msgspec.Struct):
 
 
 class Leases:
-    """The leases of one worker process, renewed by a thread of their own.
+    """The leases of one worker process, renewed by a thread of their own, whichever provider hangs.
 
-    A busy or hung provider never delays a renewal. A lease is dropped when another worker owns it,
-    when Redis was restarted, when it has no time left for a call, or when its lane cannot be given
-    up in good order. Then it is not renewed any more, and expires. A lease that is given up while
-    an abandoned call may still take effect is renewed until that call is over. Meanwhile this
-    worker can take the lane again, and no other worker can (G4).
+    A lost lease is dropped, and expires. One that is given up while an abandoned call may still
+    take effect is renewed until that call is over: meanwhile this worker can take the lane again,
+    and no other worker can (G4).
     """
 
     def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:
@@ -75,15 +73,7 @@ class Leases:
         self._thread.start()
 
     def acquire(self, redis: Redis, provider: str, partition: int, floor: int = 0) -> Lease | None:
-        """Take a lane if it is free, or was given up here while a call may still take effect.
-
-        Args:
-            floor: the newest epoch that the provider's own store has seen; ours is above it, even
-                if Redis lost its count.
-
-        Returns:
-            The lease; None if the lane has an owner.
-        """
+        """Take a lane that is free, or was given up here, with an epoch above `floor`."""
         asked_at = self._clock.monotonic()
         floor = max(floor, self._epochs.get((provider, partition), 0))
         left = self._left.get(self._keys.lease(partition, provider))
@@ -136,11 +126,7 @@ class Leases:
     def give_up(
         self, leases: Iterable[Lease], activities: Iterable[ThreadActivity] = ()
     ) -> list[Lease]:
-        """Stop the work on lanes without waiting for it.
-
-        Returns:
-            The leases without an abandoned call, for the caller to release.
-        """
+        """Stop the work on lanes; return the leases without an abandoned call, to be released."""
         leases = list(leases)
         for lease in leases:
             self.drop(lease)

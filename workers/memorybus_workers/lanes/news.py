@@ -1,7 +1,4 @@
-"""Announces news of the log: which partitions have new entries.
-
-The tail announces them, and each runner finds them in an inbox of its own.
-"""
+"""Announces news of the log: which partitions have new entries."""
 
 import threading
 from collections.abc import Collection

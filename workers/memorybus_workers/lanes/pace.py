@@ -23,19 +23,11 @@ _MIN_READ_EVENTS = 64
 
 
 class Pace:
-    """Lets a limited number of events of an instance pass per second. Belongs to one thread.
-
-    Events that the plan leaves out do not count.
-    """
+    """Lets a limited number of events of an instance pass per second. Belongs to one thread."""
 
     def __init__(
         self, clock: Clock, rate: float = 0.0, unfinished: Callable[[], int] = lambda: 0
     ) -> None:
-        """Allow one event; more are allowed after `take_share`.
-
-        Args:
-            rate: events per second, over all workers; 0.0 for no limit.
-        """
         self._clock = clock
         self._rate = rate
         self._here = 0.0

@@ -37,12 +37,7 @@ class Failure(msgspec.Struct, frozen=True):
 def failure_of(
     why: str, earlier: FailingEvent | None, now: int, error: BaseException | None
 ) -> Failure:
-    """Return why an event is parked.
-
-    Args:
-        earlier: its earlier failures; None if it failed only now.
-        now: milliseconds since the Unix epoch.
-    """
+    """Return why an event is parked."""
     trace = "".join(traceback.format_exception(error)) if error else ""
     if earlier is None:
         return Failure(why, 1, trace, now, now)
@@ -64,11 +59,7 @@ def _ignore_refusal(event: LoggedEvent, why: str) -> None:
 
 
 class ParkedKeys:
-    """The parked keys of one lane, as its owner knows them. Belongs to one thread.
-
-    Attributes:
-        keys: the order keys that wait.
-    """
+    """The parked keys of one lane, as its owner knows them. Belongs to one thread."""
 
     def __init__(
         self,
@@ -113,10 +104,7 @@ class ParkedKeys:
         return msgspec.structs.replace(failure, reason=reason, trace=trace)
 
     def settle(self, stored: StoredLetter, event: bytes = b"") -> None:
-        """Remove a dead letter that was applied, or discarded: `event` records that in the log.
-
-        The last letter of a key frees the key. A second call changes nothing.
-        """
+        """Remove a dead letter that was applied, or discarded: `event` records that in the log."""
         call = scripts.settle(self._lane, _address_of(stored), event=event)
         if scripts.run(self._redis, call) is Settled.KEY_FREED:
             self.keys.discard(stored.letter.key)

@@ -41,14 +41,7 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class LaneWindow:
-    """The open events of one lane, by key and in order. Belongs to one thread.
-
-    Attributes:
-        entry: the checkpoint: every event up to here is done.
-        n: its dense number.
-        read_entry: the last entry that the lane has read.
-        read_n: its dense number.
-    """
+    """The open events of one lane, by key and in order. Belongs to one thread."""
 
     def __init__(self, point: StartPoint, size: int) -> None:
         self.entry = self.read_entry = point.entry

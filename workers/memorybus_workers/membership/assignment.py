@@ -1,7 +1,4 @@
-"""Decides which worker serves which lane: pure functions of live workers and present owners.
-
-Every worker computes the same from the same view. Where views differ for a moment, leases decide.
-"""
+"""Decides which worker serves which lane: pure functions of live workers and present owners."""
 
 import hashlib
 from collections import Counter
@@ -14,11 +11,8 @@ Weights = Mapping[str, float]
 def quotas(lanes: int, weights: Weights, owned: Mapping[str, int], salt: str) -> dict[str, int]:
     """Return how many lanes each worker is to have: shares by weight, in whole lanes.
 
-    `owned` says how many lanes each worker owns now.
-
-    The lanes that remain after rounding down go to the largest fractions; among equal ones to the
-    workers that own more lanes now, so that fewer lanes move; then in an order that depends on
-    `salt`.
+    The lanes that remain go to the largest fractions; among equal ones to the workers that own more
+    now, so that fewer lanes move; then in an order that depends on `salt`.
     """
     total = sum(weights.values())
     exact = {worker: lanes * weight / total for worker, weight in weights.items()}
@@ -36,11 +30,7 @@ def quotas(lanes: int, weights: Weights, owned: Mapping[str, int], salt: str) ->
 
 
 def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> dict[int, str]:
-    """Return which worker is to serve each lane: its present owner, if the shares allow it.
-
-    Args:
-        owners: each partition's present owner; None or a dead worker if it has none.
-    """
+    """Return which worker is to serve each lane: its present owner, if the shares allow it."""
     if not weights:
         return {}
     owned = Counter(owner for owner in owners.values() if owner and owner in weights)
@@ -64,11 +54,7 @@ def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -
 def assign_to_one(
     owners: Mapping[int, str | None], weights: Weights, salt: str = ""
 ) -> dict[int, str]:
-    """Return an assignment of all lanes to one worker, for a store that takes one writer at a time.
-
-    The worker that owns most lanes now gets them; among equals the one with the most weight, then
-    by `salt`.
-    """
+    """Assign all lanes to one worker, for a store that takes one writer at a time."""
     if not weights:
         return {}
     owned = Counter(owner for owner in owners.values() if owner and owner in weights)
@@ -89,11 +75,7 @@ def wanted_lanes(
     """Return the lanes that worker `me` is to have now.
 
     These are the lanes assigned to it, and those that have been free for too long: serving comes
-    before balance. It gives up the other lanes that it owns as soon as another worker can take
-    them.
-
-    Args:
-        reserved: lanes whose owner's lease has not run out by our own clock.
+    before balance. It gives up others that it owns as soon as another worker can take them.
     """
     mine = {partition for partition, worker in assigned.items() if worker == me}
     if not assigned:

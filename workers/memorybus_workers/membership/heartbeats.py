@@ -19,11 +19,7 @@ class _Heartbeat(msgspec.Struct, frozen=True):
 
 
 class Heartbeats:
-    """The heartbeats that one worker has seen. Belongs to one thread.
-
-    Args:
-        beat: seconds between two calls of `note`.
-    """
+    """The heartbeats that one worker has seen. Belongs to one thread."""
 
     def __init__(self, clock: Clock, beat: float) -> None:
         self._clock = clock
@@ -31,11 +27,6 @@ class Heartbeats:
         self._known: dict[str, _Heartbeat] = {}
 
     def note(self, workers: Iterable[WorkerInfo], now_ms: int) -> None:
-        """Note the present heartbeats of all workers.
-
-        Args:
-            now_ms: the server's time now, milliseconds.
-        """
         self._known = {worker.id: self._heartbeat(worker, now_ms) for worker in workers}
 
     def _heartbeat(self, worker: WorkerInfo, now_ms: int) -> _Heartbeat:

@@ -16,11 +16,7 @@ _LOOKS_BEFORE_CLAIM = 10
 
 
 class HomeClaims:
-    """Claims homes for a worker's local instances, and knows which of them live elsewhere.
-
-    Belongs to one thread. Its methods raise `LogUnavailable` without Redis, and `ForeignKey` if a
-    key is not ours.
-    """
+    """Claims homes for a worker's local instances, and knows which of them live elsewhere."""
 
     def __init__(self, settings: Settings, redis: Redis, served: ServedInstances) -> None:
         self._settings = settings

@@ -13,12 +13,7 @@ class Rates:
         self._seen: deque[tuple[float, Mapping[str, int]]] = deque()
 
     def note(self, now: float, totals: Mapping[str, int]) -> dict[str, float]:
-        """Note the totals; return the rate of each, in events a second.
-
-        Args:
-            now: monotonic seconds.
-            totals: the totals by provider; a new one has grown from 0.
-        """
+        """Note the totals; return the rate of each, in events a second."""
         self._seen.append((now, dict(totals)))
         while len(self._seen) > 2 and self._seen[1][0] <= now - _RATE_SECONDS:
             self._seen.popleft()

@@ -66,10 +66,7 @@ class RareLinesFilter(logging.Filter):
 
 @contextmanager
 def export_spans() -> Iterator[None]:
-    """Export this process's spans until the block ends, if its environment names a collector.
-
-    A problem with it is logged and stops nothing else: the variables may be meant for others.
-    """
+    """Export this process's spans until the block ends, if its environment names a collector."""
     provider = _set_up_provider() if _is_wanted() else None
     try:
         yield

@@ -24,12 +24,8 @@ _MMAP_THRESHOLD_BYTES = 128 << 10
 def share_one_heap() -> bool:
     """Let all threads share one heap, and map large blocks apart; call it before threads start.
 
-    By default glibc gives each thread a heap with holes of its own, and raises the size from which
-    blocks are mapped apart (mallopt(3)). Sharing costs nothing here: a thread allocates while it
-    holds the interpreter's lock.
-
-    Returns:
-        Whether the C library has such settings.
+    By default glibc gives each thread a heap with holes of its own (mallopt(3)). Sharing costs
+    nothing here: a thread allocates while it holds the interpreter's lock.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,8 +1,4 @@
-"""Runs a worker as a process: its ready line, its signals, its exit code and its end.
-
-A process that is told to end ends in order, or at once if that takes too long. It also ends when
-the process that started it has ended, to which it reports JSON lines on stdout.
-"""
+"""Runs a worker as a process: its ready line, its signals, its exit code and its end."""
 
 import contextlib
 import logging
@@ -48,12 +44,7 @@ def run_worker(
     only: str = "",
     among: Sequence[str] = (),
 ) -> int:
-    """Run a worker until it is told to end; return the exit code, 1 if it had to give up.
-
-    Args:
-        with_parent: end when the process that started this one ends, and report to it the providers
-            that we give up.
-    """
+    """Run a worker until it is told to end; return the exit code, 1 if it had to give up."""
     # Imported late: a supervisor does not need it, and starts faster without it.
     load_redis()
     from memorybus_workers.processes.worker import Worker
@@ -76,11 +67,7 @@ def print_json_line(line: dict[str, Any]) -> None:
 
 
 def call_when_parent_ends(tell: Callable[[], None]) -> None:
-    """Call `tell` once, from a thread, when our standard input ends.
-
-    The process that started us has the other end of that pipe, and the kernel closes it however
-    that process dies.
-    """
+    """Call `tell` once, from a thread, when our standard input ends."""
     threading.Thread(target=_await_end, args=(tell,), name="memorybus-parent", daemon=True).start()
 
 
@@ -97,17 +84,10 @@ _LEASES = (
 
 
 class OrderlyEnd:
-    """Ends this process in order at the first request, and at once at the second.
+    """Ends this process in order at the first request, and at once at the second or after `grace`.
 
-    The orderly end takes `grace` seconds at most. A separate thread acts, so that a call that hangs
-    elsewhere does not delay the end; a signal's handler only puts a request into a queue.
-
-    Args:
-        settings: its `grace`, the seconds that the orderly end may take.
-        stop: asks for the orderly end; called once.
-        at_once: called before this process ends at once, to do what still has to be done.
-        reserve: seconds in addition to `grace`, for a process that waits for others with the same
-            `grace`.
+    A separate thread acts, so that no hanging call delays the end. `reserve` adds seconds, for a
+    process that waits for others with the same `grace`.
     """
 
     def __init__(

@@ -70,9 +70,8 @@ class _ProviderRecalls:
 class RecallProcesses:
     """Processes that run recall jobs, each for one provider, so that a slow one delays no other.
 
-    An idle worker has none. A prompt, or a job that waits in a provider's queue or was left there
-    by a process that was killed, starts the provider's processes, which then run until the worker
-    ends.
+    An idle worker has none. The first prompt or job starts a provider's processes, which then run
+    until the worker ends.
     """
 
     def __init__(self, settings: Settings, count: int, clock: Clock, news: Inbox) -> None:

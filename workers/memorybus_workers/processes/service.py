@@ -11,12 +11,7 @@ from memorybus.config.settings import read_variable
 
 
 class ServiceManager:
-    """Reports to the service manager of this process; without an address it does nothing.
-
-    Args:
-        address: a datagram socket's path; a path that begins with ``@`` has no file.
-        every: seconds within which the manager expects a sign of life; 0 if it expects none.
-    """
+    """Reports to the service manager of this process; without an address it does nothing."""
 
     def __init__(self, address: str, every: float, clock: Clock) -> None:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address

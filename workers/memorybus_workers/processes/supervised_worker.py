@@ -52,10 +52,7 @@ class SupervisedWorker:
         return bool(self._keeper.child) and not self.leaving
 
     def serve(self, words: Sequence[str]) -> None:
-        """Let another process with this command line take over, unless it is the present one's.
-
-        The present process works until the next one is ready, so that no lane waits.
-        """
+        """Let another process with this command line take over, unless it is the present one's."""
         if words == self._words:
             return
         self._words = words
@@ -65,16 +62,10 @@ class SupervisedWorker:
         self.worker = ""
 
     def watch(self) -> set[str]:
-        """Check whether the process has ended, and start the next one when it is time.
+        """Restart the process when it has ended; return the providers whose calls ended it.
 
-        The lanes of a dead process are freed first: other workers serve them before the next
-        process could (G9).
-
-        Returns:
-            The providers that have ended their process: their calls hung, or an event killed it.
-
-        Raises:
-            MemoryBusError: it ended for a reason that would end the next one, too.
+        The lanes of a dead process are freed first (G9). An error that would end the next one is
+        raised.
         """
         death = self._keeper.poll()
         dangerous = self._read_reports(death.child if death else self._keeper.child)

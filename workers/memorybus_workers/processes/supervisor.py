@@ -1,8 +1,4 @@
-"""Runs several worker processes as one: starts, restarts and ends them together.
-
-Each process is a full worker with its own share of the lanes, because Python runs one thread at a
-time. A provider that ends its process gets a process of its own.
-"""
+"""Runs several worker processes as one: starts, restarts and ends them together."""
 
 import logging
 import os
@@ -69,11 +65,7 @@ class Supervisor:
         self._listeners = (ServiceManager.of_environment(clock), self.liveness)
 
     def run(self) -> int:
-        """Run the workers until `stop`; report once that all are ready; return the exit code.
-
-        Raises:
-            MemoryBusError: a worker cannot run, and a restart would not help; all have been ended.
-        """
+        """Run the workers until `stop`; report once that all are ready; return the exit code."""
         ready = False
         try:
             while not self._stop.is_set():
@@ -164,11 +156,7 @@ def run_supervisor(
     mark: str = "",
     metrics: str = "",
 ) -> int:
-    """Run workers until told to end; return the exit code, 1 if one did not end in order.
-
-    Raises:
-        ConfigError: the address of the metrics, or a channel for notices, cannot be used.
-    """
+    """Run workers until told to end; return the exit code, 1 if one did not end in order."""
     mark = mark or new_mark()
 
     def commands(separated: frozenset[str]) -> dict[str, list[str]]:
@@ -208,10 +196,7 @@ class WorkerPlan(msgspec.Struct, frozen=True):
 
 
 def spread_jobs(jobs: int, processes: int) -> list[int]:
-    """Return how many recall processes each worker runs: `jobs` in all, spread evenly.
-
-    So the death of one worker leaves the recall processes of the others at work.
-    """
+    """Return how many recall processes each worker runs: `jobs` in all, spread evenly."""
     each, more = divmod(jobs, processes)
     return [each + (number < more) for number in range(processes)]
 
@@ -236,11 +221,7 @@ def plan_workers(
 def separate_providers(
     providers: Sequence[str], separated: frozenset[str], dangerous: Collection[str]
 ) -> frozenset[str]:
-    """Return the providers that have their own process from now on.
-
-    The last provider that shares stays where it is, because it is alone there. No provider comes
-    back before the supervisor ends, because only a call shows whether a backend works again.
-    """
+    """Return the providers that have their own process from now on."""
     for name in sorted(set(dangerous) & set(providers) - separated):
         if len(set(providers) - separated) > 1:
             separated |= {name}

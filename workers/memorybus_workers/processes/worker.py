@@ -62,14 +62,8 @@ _END_SECONDS = 2.0
 class Worker:
     """One worker process.
 
-    Args:
-        mark: the end of the worker's id, if the process that starts it has to know it; a new one if
-            empty.
-        among: all instances that this worker and its sibling processes serve, in the order of
-            recall; `providers` if empty.
-        give_up: called for a provider whose calls hang, and which this worker stops serving. Only
-            the end of this process would free its threads, and that would stop the lanes of the
-            others. If it is None, the worker ends.
+    `give_up` is called for a provider whose calls hang, since only the end of this process would
+    free its threads, and that would stop the other providers' lanes; without it, the worker ends.
     """
 
     def __init__(
@@ -114,14 +108,7 @@ class Worker:
         self._stop.set()
 
     def run(self, on_ready: Callable[[str], None] | None = None) -> None:
-        """Work until `stop`.
-
-        Args:
-            on_ready: called with the worker's id after the first attempt to acquire the lanes.
-
-        Raises:
-            MissingProvider, ConfigError: a provider cannot be made.
-        """
+        """Work until `stop`."""
         configured = {
             name: make_instance(self._settings, name, self._clock) for name in self._providers
         }
@@ -148,11 +135,7 @@ class Worker:
             self._end(tail)
 
     def _wait_for_log(self) -> bool:
-        """Wait for Redis without a limit; return False if the worker is stopped meanwhile.
-
-        Raises:
-            AccessDenied: Redis refuses our credentials, so that waiting would not help.
-        """
+        """Wait for Redis without a limit; return False if the worker is stopped meanwhile."""
         failures = 0
         warned_at = -_REMINDER_SECONDS
         while not self._stop.is_set():

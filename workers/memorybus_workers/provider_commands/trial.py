@@ -1,8 +1,4 @@
-"""A trial of an instance: it is opened as in a worker, written to, asked, and made to forget.
-
-It has its own scope, which belongs to nobody, unless the command names another one. Nothing passes
-through the log, so the cause of a failure is the backend, or the settings for it.
-"""
+"""A trial of an instance: it is opened as in a worker, written to, asked, and made to forget."""
 
 import queue
 import threading
@@ -59,11 +55,7 @@ class NotClaimed(ProviderError):
 
 
 class Trial:
-    """The steps of a trial. They run in one thread, like a worker's lane.
-
-    Args:
-        wait: the seconds until recalls must find what was written.
-    """
+    """The steps of a trial. They run in one thread, like a worker's lane."""
 
     def __init__(
         self,
@@ -195,13 +187,7 @@ def _events(word: str, handles: frozenset[type[Event]]) -> list[Event]:
 
 
 def run_trial(trial: Trial, name: str, hung: float = HANG_SECONDS) -> Iterator[TrialStep]:
-    """Yield each step when it is done; after a failed one only the step ``forget`` still runs.
-
-    If ``open`` failed, no further step runs.
-
-    Args:
-        hung: seconds after which a step counts as one that never ends.
-    """
+    """Yield each step when it is done; after a failed one only the step ``forget`` still runs."""
     done: queue.SimpleQueue[TrialStep | None] = queue.SimpleQueue()
     threading.Thread(target=_run_steps, args=(trial, name, done), daemon=True).start()
     left = [step for step, _ in trial.steps()]

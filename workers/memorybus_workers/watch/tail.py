@@ -28,11 +28,7 @@ _MIN_READ_INTERVAL_SECONDS = 0.001
 
 
 class Tail:
-    """Watches the log on a thread of its own.
-
-    Args:
-        tell: called with the partitions that have new entries.
-    """
+    """Watches the log on a thread of its own."""
 
     def __init__(
         self,

@@ -29,10 +29,7 @@ def build_filter(words: Collection[str]) -> str:
 
 
 def may_hold(text: str, words: Iterable[str]) -> bool:
-    """Return whether a filter may hold one of `words`; False is certain.
-
-    The answer is True for a text that is not a filter.
-    """
+    """Return whether a filter may hold one of `words`; False is certain."""
     try:
         array = base64.b64decode(text, validate=True)
     except ValueError:

@@ -5,11 +5,7 @@ from typing import Any, Literal
 
 
 def integers_of(column: Any, code: Literal["q", "i"]) -> list[int]:
-    """Return a column of integers without nulls.
-
-    Args:
-        code: the format for `memoryview.cast`: ``q`` for 64 bits, ``i`` for 32.
-    """
+    """Return a column of integers without nulls; `code` is the format for `memoryview.cast`."""
     found: list[int] = []
     for chunk in column.chunks:
         data = memoryview(chunk.buffers()[1]).cast(code)
@@ -18,10 +14,7 @@ def integers_of(column: Any, code: Literal["q", "i"]) -> list[int]:
 
 
 class Cells:
-    """A column of texts or bytes, sliced without copying, since copies would fill the CPU cache.
-
-    A null is an empty value.
-    """
+    """A column of texts or bytes, sliced without copying; a null is an empty value."""
 
     def __init__(self, column: Any, whole: Callable[[Any], Any]) -> None:
         chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -61,10 +54,7 @@ def hex_ids(column: Any) -> list[str]:
 
 
 def dictionary_of(column: Any) -> tuple[list[str], list[int]]:
-    """Return a dictionary column without nulls: its words, and for each row a word's index.
-
-    A word occurs more than once if the column's chunks do not share a dictionary.
-    """
+    """Return a dictionary column's words, which may repeat, and for each row a word's index."""
     known: list[str] = []
     found: list[int] = []
     for chunk in column.chunks:

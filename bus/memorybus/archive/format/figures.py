@@ -1,7 +1,4 @@
-"""What insights count of an event: a column beside its envelope, so that nobody need decode that.
-
-A file that an earlier release sealed lacks the column; its readers make it from the envelopes.
-"""
+"""What insights count of an event, as a column, so that nobody need decode its envelope."""
 
 import re
 from collections import Counter

@@ -137,11 +137,7 @@ def _append_sum(text: bytes) -> tuple[bytes, str]:
 
 
 def parse(data: bytes, of: LogPartition, version: int, name: str) -> Manifest:
-    """Return the content of a manifest up to its first damage, and name that.
-
-    Args:
-        data: the bytes of the file.
-    """
+    """Return the content of a manifest up to its first damage, and name that."""
     segments: list[Segment] = []
     head, lines = of.seed, data.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):

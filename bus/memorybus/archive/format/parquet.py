@@ -1,8 +1,7 @@
 """Segments: the sealed entries of a partition as Parquet files, which any engine can query.
 
 A row has a column for each value that a query looks at, and the envelope as uncompressed msgpack.
-An entry that cannot be decoded keeps its raw fields, so that the archive returns the same as the
-log. Rows are stored in groups, which readers load one at a time.
+An entry that cannot be decoded keeps its raw fields.
 """
 
 import io
@@ -125,11 +124,7 @@ COLUMNS = SegmentRow.__struct_fields__
 
 
 def segment_row(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
-    """Return an entry's row: the columns are decoded, the envelope's bytes are kept.
-
-    Raises:
-        ValueError: the entry is not an event; another program wrote it.
-    """
+    """Return an entry's row with its envelope's bytes; `ValueError`: it is not an event."""
     event = decode_entry(partition, raw.entry, raw.fields, decoder)
     if event is None:
         raise ValueError(f"entry {raw.entry} is not an event")
@@ -194,11 +189,7 @@ def build_segment(
     made_at: int,
     retention_mark: RetentionMark = NO_RETENTION_MARK,
 ) -> tuple[Segment, bytes]:
-    """Return a segment of some rows, not yet in a manifest, and the bytes of its file.
-
-    Args:
-        made_at: wall time, milliseconds.
-    """
+    """Return a segment of some rows, not yet in a manifest, and the bytes of its file."""
     first, last = Place(lines[0].entry, lines[0].n), Place(lines[-1].entry, lines[-1].n)
     groups = list(_groups(lines))
     cuts = tuple(map(_summarise_group, groups))
@@ -275,11 +266,7 @@ def _write_parquet(groups: Sequence[Sequence[SegmentRow]], inside: SegmentMetada
 
 
 def schema_of(pa: Any) -> Any:
-    """Return a segment's columns (`pyarrow.Schema`).
-
-    Args:
-        pa: the module `pyarrow`, which is imported only where segments are read or written.
-    """
+    """Return a segment's columns (`pyarrow.Schema`)."""
     kinds = {
         "n": pa.int64(),
         "id": pa.uuid(),

@@ -63,11 +63,6 @@ class Group:
     """A group of rows in memory, with the columns that were asked for."""
 
     def __init__(self, cut: GroupSummary, table: Any) -> None:
-        """Take the columns out of a table.
-
-        Raises:
-            ValueError: rows are missing that were sealed, or a column lacks a value.
-        """
         if not 0 < cut.count == table.num_rows:
             raise ValueError(f"{table.num_rows} rows where {cut.count} were sealed")
         for name in table.column_names:
@@ -103,10 +98,7 @@ class Group:
 
 
 class SegmentReader:
-    """One open segment. Belongs to one thread.
-
-    Every method raises `ArchiveDamaged` for what cannot be read.
-    """
+    """One open segment. Belongs to one thread."""
 
     def __init__(self, file: BinaryIO, segment: Segment, where: str) -> None:
         try:

@@ -10,11 +10,7 @@ REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")  # schemes 
 
 
 def directory_of(place: str) -> Path | None:
-    """Return the directory that a place names; None if it is an object store.
-
-    Raises:
-        ConfigError: the place is neither a directory nor a URL of a known scheme.
-    """
+    """Return the directory that a place names; None if it is an object store."""
     scheme, mark, _ = place.partition("://")
     if not mark:
         return Path(place).expanduser().absolute()
@@ -28,11 +24,7 @@ def directory_of(place: str) -> Path | None:
 
 
 def open_objects(place: str, folder: str = "") -> Objects:
-    """Return the files below a folder of a place; nothing is read or created yet.
-
-    Raises:
-        ConfigError: the place is neither a directory nor a URL of a known scheme.
-    """
+    """Return the files below a folder of a place; nothing is read or created yet."""
     directory = directory_of(place)
     if directory is not None:
         from memorybus.archive.objects.local import LocalObjects

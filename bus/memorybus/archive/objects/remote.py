@@ -1,8 +1,4 @@
-"""The archive's files in an object store, through obstore; imported only where one is used.
-
-Credentials come from where the store's own tools look (AWS_*, GOOGLE_*, AZURE_*, instance roles);
-they are never part of a message.
-"""
+"""The archive's files in an object store, through obstore; imported only where one is used."""
 
 import contextlib
 import io
@@ -95,10 +91,7 @@ class RemoteObjects:
                 return None
 
     def open(self, name: str) -> BinaryIO | None:
-        """Return a file to read at random places, None if there is no such file.
-
-        A small file is fetched whole, because its first reader reads all of it anyway.
-        """
+        """Return a file to read at random places, None if there is no such file."""
         with self._translated_errors(name):
             try:
                 size = obstore.head(self._store, name)["size"]

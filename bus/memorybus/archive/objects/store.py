@@ -1,8 +1,4 @@
-"""Where the archive's files lie: a directory, or an object store; one small interface for both.
-
-Files are written once and never changed. The first writer of a name wins, and every other writer is
-told so. The archive's fence relies on this (G7).
-"""
+"""Where the archive's files lie: a directory, or an object store; one small interface for both."""
 
 from collections.abc import Sequence
 from typing import BinaryIO, Protocol
@@ -21,10 +17,7 @@ class StoredFile(msgspec.Struct, frozen=True):
 
 
 class Objects(Protocol):
-    """Files by name; ``/`` separates the parts of a name.
-
-    Every method raises `ArchiveUnavailable` if the store does not answer, refuses, or is full.
-    """
+    """Files by name, with ``/``; `ArchiveUnavailable` if the store does not answer."""
 
     @property
     def where(self) -> str:
@@ -32,11 +25,7 @@ class Objects(Protocol):
         ...
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write a new file, whole or not at all; it is durable when this returns.
-
-        Returns:
-            False if a file of that name with other bytes exists; that file stays as it is.
-        """
+        """Write a new durable file, whole or not at all; False if other bytes have its name."""
         ...
 
     def get(self, name: str) -> bytes | None:
@@ -44,12 +33,7 @@ class Objects(Protocol):
         ...
 
     def open(self, name: str) -> BinaryIO | None:
-        """Return a file to read at random places, None if there is no such file.
-
-        Raises:
-            ArchiveDamaged: the name belongs to something that is not a file. A later read raises it
-                if the file was deleted meanwhile.
-        """
+        """Return a file to read at random places, None if there is no such file."""
         ...
 
     def path_of(self, name: str) -> str:
