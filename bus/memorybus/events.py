@@ -23,7 +23,6 @@ WriteAction = Literal["add", "replace", "remove"]
 DerivedKind = Literal["fact", "summary", "profile", "topic"]
 Arrival = Literal["warm", "fresh", "late"]
 Reason = Literal["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
-
 LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999; no event is later."""
 

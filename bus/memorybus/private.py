@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 DIRECTORY, FILE = 0o700, 0o600
-
 UMASK = 0o077
 """The umask of our own processes: files that libraries create there are private, too."""
 

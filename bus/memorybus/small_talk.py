@@ -239,7 +239,6 @@ _PERSONS: Final = frozenset(_PERSON_WORDS.split())
 """
 
 _MEANINGLESS: Final = _FUNCTION | _POINTING
-
 _MAX_TOPIC_CHARS = 500
 """The most characters of the topic that is asked with a prompt that refers back."""
 
@@ -274,7 +273,6 @@ _ADVERBS: Final = re.compile(
 _PHRASES: Final = _TRIVIAL | _FILLERS | _PROFILE
 _KNOWN: Final = frozenset(" ".join(_PHRASES).split())
 _MOST_WORDS: Final = max(phrase.count(" ") for phrase in _PHRASES) + 1
-
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]+")
 _RUN: Final = re.compile(
     "|".join(sorted(filter(_UNSPACED.fullmatch, _PHRASES), key=len, reverse=True))

@@ -36,7 +36,6 @@ from memorybus_workers.processes.heap import share_one_heap
 from memorybus_workers.processes.process import FAILED, MISCONFIGURED, call_when_parent_ends
 
 _log = logging.getLogger("memorybus")
-
 SWITCH_SECONDS = 0.0002
 """Seconds after which a thread that computes lets another thread go on.
 

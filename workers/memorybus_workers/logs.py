@@ -40,9 +40,7 @@ It is apart from the bound fields because a worker sets it several times for eac
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _Self = TypeVar("_Self")
-
 _NAME_CHARS = 200
-
 _UNMASKED_FIELDS = frozenset(("provider", "partition", "epoch", "event_id", "session", "key"))
 """Fields that are not masked, so that logs can be filtered by them: they hold our own names."""
 

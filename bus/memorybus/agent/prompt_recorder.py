@@ -16,7 +16,6 @@ from memorybus.recall.shown import ShownPrompt, build_record
 from memorybus.redis.keys import session_key
 
 _log = logging.getLogger("memorybus")
-
 MAX_PENDING_SESSIONS, MAX_PENDING_PROMPTS = 256, 8
 """Of how many sessions a process keeps prompts until their turns complete, and how many of each."""
 

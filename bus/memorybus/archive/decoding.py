@@ -25,11 +25,8 @@ from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder
 
 EVENT_TYPES_BY_NAME: Mapping[str, type[Event]] = {kind.__name__: kind for kind in EVENT_TYPES}
-
 _MAX_CACHED_ANSWERS = 10_000
-
 _AFTER_ANY_QUERY = (1 << 63) - 1  # a time later than the end of any query
-
 _EMPTY_ROW = EventRow("", "", "", "", "", "", "", "")
 
 _QUERY_FIELDS = (

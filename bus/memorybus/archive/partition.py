@@ -28,7 +28,6 @@ KEPT_MANIFESTS = 3
 """How many manifests of a partition are kept, with their segments: the newest ones."""
 
 TOMBSTONE_AGE = 5.0  # seconds after which a reader looks for new tombstones
-
 _PREFIX, _SUFFIX = "manifest-", ".jsonl"
 
 

@@ -28,9 +28,7 @@ from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder, are_plausible
 
 _PAGE = 100  # how many rows are decoded at once: more of them do not fit into a processor's cache
-
 _BEGINNING = (0, 0)
-
 Times = tuple[int | None, int | None]
 """The earliest time of an event, and the time before which events are wanted (milliseconds)."""
 

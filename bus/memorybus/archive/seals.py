@@ -13,9 +13,7 @@ from memorybus.redis.facts import read_server_ms
 from memorybus.redis.keys import Keys, lane_name
 
 _log = logging.getLogger("memorybus")
-
 ALIVE_SECONDS = 60.0  # seconds after its last report for which an archiver counts as alive
-
 _RETENTION_FIELD = "@retention"
 
 

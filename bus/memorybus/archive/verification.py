@@ -13,7 +13,6 @@ from memorybus.log.continuity import PartitionView, find_lost_archive
 from memorybus.log.entry import Place
 
 _ANY_MANIFEST = "manifest-*.jsonl"
-
 SealedFileState = Literal["sound", "damaged", "unlisted", "gap"]
 
 

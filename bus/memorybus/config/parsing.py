@@ -15,7 +15,6 @@ from memorybus.events import LARGEST_BODY
 from memorybus.msgspec_types import prepared
 
 PREFIX = "MEMORYBUS_"
-
 _T = TypeVar("_T")
 
 _MAY_BE_ZERO = frozenset(

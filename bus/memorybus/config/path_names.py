@@ -10,7 +10,6 @@ from memorybus.errors import ConfigError, ForeignKey
 _RULE = r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}"
 _NAME = re.compile(_RULE)
 _LOG = re.compile(r"[A-Za-z0-9-]{1,64}")
-
 InstanceName = Annotated[str, msgspec.Meta(pattern=rf"\A{_RULE}\Z")]
 """An instance's name as it is read from Redis: an entry with another form is not ours."""
 

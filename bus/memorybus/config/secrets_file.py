@@ -10,7 +10,6 @@ from typing import Any
 from memorybus.errors import ConfigError
 
 SECRETS_NAME = "memorybus.secrets.toml"
-
 _GROUP_AND_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 

@@ -54,15 +54,12 @@ LIMITS = CallLimits.__struct_fields__
 
 
 FILE_NAME = "memorybus.toml"
-
 Seconds = Annotated[float, "seconds"]
 Bytes = Annotated[int, "bytes"]
 Characters = Annotated[int, "characters"]
 Events = Annotated[int, "events"]
-
 LogForm = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-
 _WORD = re.compile(r"[\w.-]+")
 
 
@@ -367,7 +364,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
-
 SettingOrigin = Literal["beside", "file", "environment", "argument"]
 """Where a value comes from; ``beside``: from a secrets file next to the file of settings."""
 

@@ -27,7 +27,6 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
 _CAN_ONLY_BE_DISCARDED = "it can only be discarded"
-
 EVENT_GONE = f"the history has the event no more: {_CAN_ONLY_BE_DISCARDED}"
 
 _LEFT_OUT: Mapping[Omission, str] = {

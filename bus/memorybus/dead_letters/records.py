@@ -213,11 +213,8 @@ def _decode_record(name: str, fields: Sequence[bytes]) -> DeadLetter:
 
 
 MAX_REQUESTS = 256  # the most requests that may wait for one provider (G10); more are refused
-
 MAX_ITEMS = 500  # the most keys or letters in one request; `split_items` makes several requests
-
 _FIELD = re.compile(rb"p(\d{2,6}):[0-9a-f]{32}")
-
 T = TypeVar("T")
 
 

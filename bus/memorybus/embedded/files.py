@@ -12,17 +12,13 @@ SOCKET_PATH_MAX = 103 if sys.platform == "darwin" else 107
 """Bytes of a socket's path (``sun_path`` without its NUL); Redis would truncate a longer one."""
 
 LOG_MAX = 1 << 20  # bytes of the server's log above which a start sets it aside (G10)
-
 DISK_FULL = 1 << 20  # a disk with fewer free bytes counts as full
-
 TAIL_LINES = 8
-
 AOF_NAME = "appendonly.aof"
 AOF_DIRECTORY = "appendonlydir"
 """Redis 7 keeps the append-only file as a directory of parts; Redis 6.2 would not see it."""
 
 _MAGIC_BYTES = 9
-
 Version = tuple[int, int, int]
 _NEVER: Version = (sys.maxsize, 0, 0)
 _FORMATS: tuple[tuple[bytes, str, Mapping[str, Version]], ...] = (

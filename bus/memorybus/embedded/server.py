@@ -37,7 +37,6 @@ START_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0
 KILL_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 1.0  # seconds that one PING may take; it is repeated until START_TIMEOUT
-
 POLL_SECONDS = 0.01
 
 

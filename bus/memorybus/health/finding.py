@@ -33,7 +33,6 @@ Code = Literal[
     "redis_away",
 ]
 Severity = Literal["critical", "warning"]
-
 _QUOTING: frozenset[Code] = frozenset(("archive", "failing", "lane_halted", "paused", "recalls"))
 """The kinds of findings whose texts quote a backend or an operator."""
 

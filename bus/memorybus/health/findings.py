@@ -212,16 +212,12 @@ def halted_lane_alarms(lanes: Mapping[str, Sequence[LaneState]]) -> Iterator[Fin
 
 
 START_REMEDY = "run: memorybus up"  # the remedy where nothing runs
-
 LOG_OF_WORKERS = "journalctl -u memorybus-worker, or docker compose logs worker"
 """How to read the log of workers."""
 
 _RECALL_WAIT_SECONDS = JOB_TTL_SECONDS / 2  # seconds that a recall may wait without a finding
-
 _STALL_SECONDS = 60.0  # seconds that an event may wait without a finding if no event is applied
-
 _BEHIND_SECONDS = 300.0  # seconds that an event may wait without a finding if others are applied
-
 _HOT_LANE_EVENTS = 1_000
 _HOT_LANE_SHARE = 0.8
 _HOT_LANE_MIN_LANES = 4

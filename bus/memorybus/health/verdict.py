@@ -23,7 +23,6 @@ from memorybus.text.display import count_text
 from memorybus.text.redact import masked
 
 State = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
-
 _CODES: Final[dict[State, int]] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
 _MAX_LINE_CHARS = 1_000  # findings may quote any backend
 

@@ -15,7 +15,6 @@ from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
 
 PAGE = 500
-
 _NO_END_NUMBER = 1 << 63
 
 

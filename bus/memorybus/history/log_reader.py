@@ -23,7 +23,6 @@ _RESENT_BY_FIELD = {b"e": False, b"r": True}
 """By name of the body field: whether Redis may have had the event before."""
 
 _PAGE_ENTRIES = 512  # how many entries are read at a time if the first one is not ours
-
 _XREVRANGE = b"XREVRANGE"
 """The command as bytes: redis-py then does not parse the reply (see `memorybus.log.stream`)."""
 

@@ -16,7 +16,6 @@ from memorybus.query.ranges import WHOLE, NumberRange, Plan
 
 _POSITION = re.compile(r"p(\d{2,6}):(\d{1,15})")
 _ID = re.compile(r"[0-9a-f]{32}")
-
 _MAX_READ_GAP = 1_000
 """If two known places are at most this many numbers apart, the events between them are read."""
 

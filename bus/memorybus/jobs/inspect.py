@@ -26,7 +26,6 @@ JOB = "memorybus_workers.jobs.inspect.run"
 """The callable that the recall queues may run in addition to recalls and tools."""
 
 PARTITION = 0  # the partition under whose keys the replies are written
-
 _QUEUE_WAIT_SECONDS = 5.0
 """Seconds that are added to the time of a job, because it may wait behind a recall."""
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from redis import Redis
 
 REPLY_TTL_SECONDS = 60  # seconds for which a reply stays; nobody waits for one that long
-
 _CUT_MARK = " […]"
 
 

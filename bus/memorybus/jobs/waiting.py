@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from redis import Redis
 
 _log = logging.getLogger("memorybus")
-
 _MIN_WAIT_SECONDS = 0.001
 
 

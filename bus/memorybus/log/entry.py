@@ -18,7 +18,6 @@ from memorybus.ids import derived_id
 from memorybus.wire.codec import Decoder
 
 _FIELDS = 4  # the names and values of an entry: ``n``, a number, ``e`` or ``r``, a body
-
 DAMAGED_PREFIX = CorruptEnvelope.__name__
 """Prefix of the name of an `UnknownEvent` made of an entry of our form that has no envelope."""
 
@@ -26,7 +25,6 @@ EntryMoment = tuple[int, int]
 """An entry's milliseconds and its number within them: the order of entries."""
 
 _LAST_SEQUENCE = (1 << 64) - 1
-
 _DIGITS = 15  # the most digits of a dense number: Lua counts to 2**53
 
 

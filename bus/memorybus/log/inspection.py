@@ -21,7 +21,6 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import ScriptCall, ScriptRequest, run, run_many, script
 
 SAMPLES = 5  # how many nodes of a stream Redis samples to estimate its size
-
 PAGE = 1_000
 PAGES = 10
 """If the counts do not agree, at most this many pages of `PAGE` entries of a partition are read."""

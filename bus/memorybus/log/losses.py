@@ -19,7 +19,6 @@ from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 
 _log = logging.getLogger("memorybus")
-
 HowLost = Literal["wiped", "tail", "gap"]
 """How events were lost: the log is another one than before, or it went back to an older state and
 gives numbers again, or they were gone before they could be sealed."""

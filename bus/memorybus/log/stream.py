@@ -22,7 +22,6 @@ from memorybus.wire.codec import Decoder
 
 START = "0-0"
 FOREIGN = ""  # stands for an entry's id if the partition's key holds something that is not ours
-
 _FIRST_POLL_SECONDS = 0.002
 _MAX_POLL_SECONDS = 0.032
 _FORMAT = "1"

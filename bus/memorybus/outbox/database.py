@@ -17,11 +17,8 @@ _PAGE_BYTES = 8_192
 """Five turns of usual size fit into a page: most inserts write one page, few begin another."""
 
 _MAX_CHECKED_BYTES = 64 << 20
-
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-
 _FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
-
 SpoolRow: TypeAlias = tuple[int, int, bytes, bytes, bytes]
 """sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
 
@@ -35,7 +32,6 @@ create table if not exists deleted(partition integer primary key, seq integer no
 """
 
 INSERT = "insert into events values (?, ?, ?, ?, ?)"
-
 AFTER = "select seq, partition, id, digest, body from events where seq > ? order by seq limit ?"
 
 AFTER_OF_PARTITION = (

@@ -27,9 +27,7 @@ from memorybus.outbox.spool import SENT_SUFFIX, Spool, read_note, remove_files, 
 from memorybus.receipt import SpoolStats
 
 _log = logging.getLogger("memorybus")
-
 CORRUPT_SUFFIX = ".corrupt"  # suffix of a damaged spool that was set aside
-
 _SAVING_FACTOR = 2
 """Saving a damaged spool takes this many times its size: once in the WAL, once in the file."""
 

@@ -37,7 +37,6 @@ with contextlib.suppress(RuntimeError):  # it has ended already: events wait in 
     import concurrent.futures.thread  # noqa: F401
 
 _log = logging.getLogger("memorybus")
-
 COALESCE_SECONDS = 0.001
 """Seconds between the first event and the send: events that follow closely are sent with it."""
 
@@ -45,7 +44,6 @@ GATHER_SECONDS = 0.02
 """Seconds between sends while events pour in: fewer, larger batches disturb the agent less."""
 
 _MAX_BATCHES = 8  # the most batches that are sent before the flusher turns to its other work
-
 _GATHER_EVENTS = 64
 """A batch of at least this many events shows that many are coming: `GATHER_SECONDS` follows it."""
 

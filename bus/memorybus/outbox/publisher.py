@@ -25,7 +25,6 @@ from memorybus.wire.exact import NOT_AS_GIVEN, exact_envelope
 _LEVELS = get_args(Level)
 _ID_BYTES = 16
 _STOP_SECONDS = 1.0  # seconds within which the flusher of a damaged spool has to end
-
 _MIN_CLOSE_SECONDS = 0.1
 """When the bus is closed, the flusher gets at least this many seconds to end."""
 

@@ -41,9 +41,7 @@ from memorybus.tracing.spans import Tracing
 from memorybus.wire.codec import Encoder, trace_of
 
 _log = logging.getLogger("memorybus")
-
 BATCH_ROWS = 1_000  # rows read and sent at once
-
 BATCH_BYTES = 4 << 20  # bytes of rows sent at once
 
 

@@ -34,17 +34,14 @@ from memorybus.outbox.database import (
 from memorybus.receipt import SpoolStats
 
 NOTE_SUFFIX = ".unsent"  # suffix of the file that says what is unsent
-
 SENT_SUFFIX = ".sent"
 """Suffix of the file that says since when a spool without an owner had nothing to send."""
 
 PER_MS = 1_024  # sequences per millisecond: a sequence tells the time at which it was assigned
-
 DELIVERED_SUFFIX = ".delivered"
 """Suffix of the file that says up to which sequence rows may have been delivered."""
 
 RESERVE_SUFFIX = ".reserve"  # suffix of the file
-
 _NOTE_BYTES = 128
 _ANNOUNCED_SEQUENCES = 10_000 * PER_MS
 """Sequences that are announced at once, those of ten seconds, so the file is seldom written."""

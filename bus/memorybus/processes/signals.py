@@ -11,7 +11,6 @@ from typing import NoReturn
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
-
 _REDELIVERY_SECONDS = 0.01
 """Seconds after which a lost signal is delivered again: by then the finalizer has ended."""
 

@@ -22,7 +22,6 @@ from memorybus.recall.lines import relevant_lines, unseen_by_provider
 from memorybus.recall.model import WarmAsk, WarmResult
 
 Lines = tuple[str, ...]
-
 _MOST_SEEN = 0.5
 """If the window holds more than this share of a budget, providers are asked for more."""
 

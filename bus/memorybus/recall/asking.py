@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from memorybus.recall.prompt_asks import PromptConnection
 
 _log = logging.getLogger("memorybus")
-
 _SILENCE_SECONDS = 5.0
 """Seconds for which no prompt asks after Redis has not taken a question in time."""
 

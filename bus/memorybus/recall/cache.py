@@ -21,13 +21,11 @@ from memorybus.receipt import LogState
 from memorybus.redis.keys import Keys
 
 _log = logging.getLogger("memorybus")
-
 _POLL_SECONDS = 0.01
 _LATE_ANSWER_SECONDS = 0.05
 """Seconds between looks for an answer; seconds that other providers get after the first answer."""
 
 _MIN_WAIT_SECONDS = 0.001  # the fewest seconds for which a socket waits: with 0 it would never wait
-
 _UNCHANGED_TIMEOUT_SHARE = 0.95
 """Share of the deadline from which the socket's time-out stays as it is: changing it costs time."""
 

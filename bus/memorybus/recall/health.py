@@ -25,7 +25,6 @@ FAILURES_BEFORE_PAUSE = 3
 """After this many failures in a row, the provider is not asked for a while."""
 
 _MAX_PAUSE_SECONDS = 30.0
-
 MAX_COUNTED = 10_000
 """How many counts a process keeps until they are reported; beyond it the oldest go (G10)."""
 

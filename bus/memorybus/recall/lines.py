@@ -19,7 +19,6 @@ _BETWEEN = "\x00"
 
 _WORD = re.compile(r"[^\W_]+")
 _MIN_LETTERS = 4  # letters that a word must have to be compared: shorter words are mostly grammar
-
 _STEM_LETTERS, _INFLECTED_LETTERS = 5, 4
 """How many letters of two forms of a word are compared: "planted" and "planting"; "лодка" and
 "лодку"."""

@@ -10,9 +10,7 @@ from memorybus.concurrency.backoff import backoff
 from memorybus.errors import LogError
 
 _log = logging.getLogger("memorybus")
-
 MAX_ASKS = 1_024  # how many requests may wait; beyond it the oldest is dropped and counted (G10)
-
 REPLY_TIMEOUT = 0.25
 """Seconds that the jobs' Redis may take to reply, and that requests may hold up the events."""
 

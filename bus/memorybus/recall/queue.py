@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rq.job import Job
 
 JOB = "memorybus_workers.jobs.prefetch.warm"  # the only callable the recall queues may run
-
 MAX_WAITING_JOBS = 1_000
 """How many jobs may wait in a provider's queue; beyond it no more are added (G10)."""
 
@@ -31,7 +30,6 @@ JOB_TTL_SECONDS = 30
 """Seconds within which a job must begin; later it is dropped, since its session has gone on."""
 
 _REPLY_TIMEOUT = 1.0  # seconds for each reply of Redis
-
 _FAILURE_TTL = 60  # seconds for which RQ's own tools show a failed job (its default is a year)
 
 

@@ -99,14 +99,11 @@ def find_refusal(text: str) -> Refusal | None:
 
 
 _T = TypeVar("_T")
-
 TIMEOUT = 5.0  # seconds a plain command may take
-
 _SENTINEL_DENIED = "AuthenticationError"
 """In redis-py's text of an error, this says that a sentinel refused our credentials."""
 
 _SENTINEL_TIMEOUT = 1.0  # seconds a sentinel may take: after that, another one is asked
-
 _START_OURS = "run: memorybus up"
 
 

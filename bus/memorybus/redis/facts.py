@@ -8,7 +8,6 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 SAFE_POLICY = "noeviction"  # the only eviction policy under which no event is dropped
-
 _WITHOUT_AOF = ("memory", "snapshots")
 _WEAKEST_FIRST = (*_WITHOUT_AOF, "aof:no", "aof", "aof:everysec", "aof:always")
 

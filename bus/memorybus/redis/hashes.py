@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from redis import Redis
 
 _T = TypeVar("_T")
-
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """Errors that an unreadable entry raises; any program that can write to Redis may have made it."""
 

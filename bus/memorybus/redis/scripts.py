@@ -23,7 +23,6 @@ from memorybus.errors import LeaseLost
 from memorybus.redis.keys import Keys
 
 Arg: TypeAlias = str | bytes | int
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

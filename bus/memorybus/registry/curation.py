@@ -14,12 +14,9 @@ from memorybus.redis.facts import to_milliseconds
 from memorybus.redis.keys import Keys
 
 LEASE_MS = 60_000  # milliseconds after which a run that shows no life makes room for another one
-
 RUNS_KEPT = 100  # how many runs are remembered, the newest (G10); their changes stay in the history
-
 _DUE = "due"
 _RUN = "run:"
-
 Phase = Literal["ageing", "repetitions", "done"]
 
 

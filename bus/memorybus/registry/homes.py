@@ -28,7 +28,6 @@ from memorybus.redis.keys import Keys
 
 FILE = "place"
 EMBEDDED = "embedded"
-
 _ID = re.compile(r"[0-9a-f]{32}")
 
 

@@ -98,9 +98,7 @@ class RetryRequests:
 
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
-
 _T = TypeVar("_T")
-
 _MOST_NAMED, _NAME_CHARS = 3, 60
 """How many foreign entries a message names, and how many characters of each it shows."""
 

@@ -15,7 +15,6 @@ from memorybus.redis.connect import ask_redis, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 
 HALTED = "halted"  # the field of a lane's hash in which its owner says why the lane has stopped
-
 _FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED, "epoch", "at")
 _DONE_SET_HEADER = 8
 

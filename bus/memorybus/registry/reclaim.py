@@ -20,9 +20,7 @@ from memorybus.registry.lanes import decode_done_above
 from memorybus.registry.roster import ProviderInfo, Roster
 
 _log = logging.getLogger("memorybus")
-
 _REPLY_TIMEOUT = 1.0  # seconds for each reply of Redis: the caller has other workers to look after
-
 _ENDS_WITH_ITS_CALLER = ("transactional", "keyed")
 """Delivery classes (G4) for which a call that outlives its process does no harm."""
 

@@ -17,9 +17,7 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.tools import DeclaredTools
 
 _T = TypeVar("_T")
-
 ALIVE_SECONDS = 15.0  # seconds after its last heartbeat in which a worker counts as alive
-
 GONE_SECONDS = 900.0
 """Seconds for which a worker that fell silent without leaving is remembered, for people."""
 

@@ -9,11 +9,8 @@ from typing import Any
 import msgspec
 
 _log = logging.getLogger("memorybus")
-
 MAX_TOOLS = 128  # the most tools that are offered: no model's interface takes more (G10)
-
 MOST_BYTES = 65_536  # size of one provider's declared schemas; larger ones are not registered (G10)
-
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 

@@ -20,7 +20,6 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.tools import DeclaredTools
 
 _log = logging.getLogger("memorybus")
-
 LOOK_EVERY = 60.0  # seconds between two readings of what workers declare
 
 

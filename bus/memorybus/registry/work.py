@@ -15,7 +15,6 @@ from memorybus.redis.hashes import add_counts
 from memorybus.redis.keys import Keys
 
 Mishap = Literal["retried", "parked", "fenced", "lost"]
-
 APPLY_BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
 """Seconds that a call, or a chunk of them, may have taken."""
 
@@ -23,9 +22,7 @@ LATENCY_BOUNDS: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 300.0, 3_600.0, 86_40
 """Seconds from an event's entry into the log until it was applied or parked."""
 
 _LATENCY_BOUNDS_MS = tuple(round(bound * 1000) for bound in LATENCY_BOUNDS)
-
 _KEPT_MS = 7 * 86_400_000
-
 _MAX_SAMPLES = 10_000
 """The most latencies of a provider that are kept until they are summed up (G10)."""
 
@@ -35,7 +32,6 @@ def _bounds_as_text(bounds: Sequence[float]) -> tuple[str, ...]:
 
 
 _APPLY_FIELDS = tuple(f"apply:{bound}" for bound in _bounds_as_text(APPLY_BOUNDS))
-
 _LATENCY_FIELDS = tuple(f"latency:{bound}" for bound in _bounds_as_text(LATENCY_BOUNDS))
 
 

@@ -10,7 +10,6 @@ LONGEST_TEXT = 65_536
 """The longest text of a message of a host, characters; it is reduced if all are too large."""
 
 SHORTEST_TEXT = 256  # no text is cut to fewer characters
-
 _MAX_DATA_CHARS = 1_024
 _MAX_DEPTH = 24
 

@@ -22,15 +22,10 @@ from memorybus.events import Message
 from memorybus.text.scrubber import scrub
 
 MAX_DEPTH = 64  # how deep containers may be nested in one message; deeper ones are refused (G10)
-
 _MIN_INTEGER, _MAX_INTEGER = -(1 << 63), (1 << 64) - 1  # the integers that msgpack can hold
-
 _KEY_SHOWN = 40  # characters of a key that an error shows
-
 _MAX_ID = 512
-
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
-
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
 """The path to a value, innermost step first; only an error turns it into a text."""
 

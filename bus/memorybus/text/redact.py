@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 REASON_CHARS = 500
 TRACE_CHARS = 4096
-
 _MAX_EXAMINED_CHARS = 65_536
 """Characters of a text that are examined before it is cut to what is kept."""
 

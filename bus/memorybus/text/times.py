@@ -22,14 +22,12 @@ _LENGTHS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 """Seconds of the units of `parse_ago`."""
 
 _SHOWN = 80  # characters of a text that an error shows
-
 _UNITS = ((10**11, 1), (10**14, 1_000), (10**17, 1_000_000))
 """Numbers below the first are seconds (until the year 5138), below the second milliseconds, below
 the third microseconds; from there on nanoseconds. With each stands how many of it are a second."""
 
 _NANOSECONDS = 1_000_000_000
 _LARGEST = 10**21  # no number of nanoseconds from here on is a time; NaN is not below it, either
-
 _NUMBER = re.compile(r"[-+]?\d{9,}(?:\.\d*)?")
 _LEAP_SECOND = re.compile(r"(?<=:\d\d):60(?!\d)")
 _ZONE_AFTER_SPACE = re.compile(r" +(?:UTC|GMT|Z|(?=[-+]\d))", re.IGNORECASE)

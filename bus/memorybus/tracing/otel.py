@@ -34,12 +34,10 @@ from opentelemetry.util.types import AttributeValue
 from memorybus.clock import Clock
 
 _FORM: Final = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
-
 _SAMPLED: Final = frozenset("13579bdf")
 """Last digits of a traceparent whose lowest flag is set: it is sampled."""
 
 _MOST_LINKS = 128  # the most links of one span: the SDK keeps this many by default
-
 MOST_APPLIES: Final = 100
 """The most spans for `apply` that one process begins in a second (G10).
 

@@ -20,7 +20,6 @@ MaybeSpan: TypeAlias = "AbstractContextManager[Span | None]"
 """A span around a block of code; its block gets None if nothing records it."""
 
 NO_SPAN: Final[MaybeSpan] = nullcontext()
-
 _LOOK_EVERY: Final = 0.1  # seconds between two searches for a provider: each one takes microseconds
 
 

@@ -41,16 +41,13 @@ def upcast(fields: Fields, kind: str, found: int, wanted: int, steps: Upcasts) -
 
 
 PACKED_MARK = b"\x28"  # the first byte of a zstd frame; no msgpack map begins with it
-
 _MAX_PACKED_SHARE = 0.9
 """A compressed body is stored only if it is smaller than this share of the original."""
 
 _ID_DIGITS = 32
 _HEX = "0123456789abcdef"
 _ZSTD_LEVEL = 1  # level 3 saves one more per cent on turns and takes a third longer
-
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
 _UPCAST_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
 """The errors that an upcast raises if the event has unexpected fields."""
 

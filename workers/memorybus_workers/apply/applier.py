@@ -43,7 +43,6 @@ from memorybus_workers.lanes.window import StartPoint
 from memorybus_workers.logs import bind_event
 
 _log = logging.getLogger("memorybus")
-
 HUNG_REASON = "every try outlived call_timeout, or the time limit of its hook"
 STILL_UNDER_WAY = "an earlier call for it hangs and may still take effect: retry it in some minutes"
 

@@ -17,7 +17,6 @@ from memorybus_workers.lanes.parking import BEHIND
 from memorybus_workers.logs import bind_calls, bind_event
 
 _FIRST_CHUNK = 64
-
 _MAX_BATCHES_PER_COMMIT = 4
 """The most batches between two commits: after a death their calls are noted."""
 

@@ -16,6 +16,5 @@ class Parked(msgspec.Struct, frozen=True):
 
 
 TryVerdict = Done | Parked | RetryAt
-
 DONE: Final = Done()
 PARKED: Final = Parked()

@@ -30,13 +30,11 @@ from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.logs import unbind_lane
 
 _log = logging.getLogger("memorybus")
-
 MAX_POLL_SECONDS = 5.0
 """The most seconds between looks; there are fewer if segments are sealed sooner."""
 
 _MIN_POLL_SECONDS = 0.1
 _POLLS_BEFORE_TAKEOVER = 4  # for how many looks due work is left to the worker that archived last
-
 _FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 30.0
 """Seconds between tries while the archive cannot be used."""
 

@@ -11,7 +11,6 @@ from memorybus.log.entry import entry_ms, number_of
 from memorybus.log.inspection import PartitionState
 
 PAGE = 500  # the most entries that are read at once
-
 FULL_SEGMENT_BYTES = 32 << 20
 """Bytes of bodies after which a segment is full, however few its events (G10).
 

@@ -14,7 +14,6 @@ from memorybus.log.entry import entry_ms
 from memorybus.query.query import EventRow, Query
 
 _MARK_DIGITS = 16
-
 DAY_MS = 86_400_000
 """A row may outlive its retention by so much, or by a tenth of it: each segment is then rewritten
 once a day at most."""

@@ -31,7 +31,6 @@ from memorybus_workers.calls.retry import describe_failure, raise_unless_lane_er
 from memorybus_workers.logs import RateLimitedWarning, bind_lane, bind_partition
 
 _log = logging.getLogger("memorybus")
-
 ROTATE_EVERY = 60.0  # seconds between two partitions that are examined for content that has expired
 
 

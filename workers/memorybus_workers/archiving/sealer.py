@@ -34,7 +34,6 @@ from memorybus_workers.archiving.retention import Policy, build_omission_filter,
 from memorybus_workers.lanes.leases import Lease, Leases
 
 _log = logging.getLogger("memorybus")
-
 _KEEP_ALL_MS = 2**52  # milliseconds of a hot window that trims nothing
 
 

@@ -42,7 +42,6 @@ from memorybus_workers.lanes.parking import Failure
 from memorybus_workers.logs import bind_lane, unbind_lane
 
 _log = logging.getLogger("memorybus")
-
 SLICE_SECONDS = 0.25
 """Seconds that one `Redo.work` takes, plus at most one call of the provider per lane."""
 

@@ -21,7 +21,6 @@ from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.lanes.context import InstanceContext
 
 _log = logging.getLogger("memorybus")
-
 MOST_HUNG = 8
 """The most instances of one provider that may hang, and the most threads of its pool (G10)."""
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # what commands ask about an instance needs no Redis, and is 
     from memorybus_workers.lanes.context import Role
 
 _log = logging.getLogger("memorybus")
-
 _AS_CONFIGURED: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -23,7 +23,6 @@ from memorybus_workers.lanes.leases import Lease
 from memorybus_workers.logs import bind_lane, bind_partition
 
 _log = logging.getLogger("memorybus")
-
 ACQUIRE_RETRY_SECONDS = 0.5
 """Seconds after which the set tries again to acquire the lanes that it lacks."""
 

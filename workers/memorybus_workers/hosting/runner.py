@@ -31,7 +31,6 @@ from memorybus_workers.lanes.leases import Lease
 from memorybus_workers.logs import RateLimitedWarning, unbind_lane
 
 _log = logging.getLogger("memorybus")
-
 LOG_RETRY_SECONDS = 2.0  # the most seconds between two looks whether Redis serves again
 
 

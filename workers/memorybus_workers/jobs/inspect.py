@@ -41,13 +41,9 @@ from memorybus_workers.jobs.prefetch import render
 from memorybus_workers.jobs.tools import answer_request, parse_request
 
 MAX_PAGE_ITEMS = 2_000  # the most pairs or memories of a page
-
 _MOST_BYTES = 1 << 18  # the most bytes of a page (G10)
-
 _T = TypeVar("_T")
-
 InspectionAnswer = DigestPage | KeptPage | OwnersPage | EraseReport | InstanceHealth | RecalledItems
-
 Visit = Callable[[str], AbstractContextManager[MemoryProvider]]
 
 

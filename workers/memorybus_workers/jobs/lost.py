@@ -20,7 +20,6 @@ from rq.executions import ExecutionRegistry
 from rq.job import Job
 
 _log = logging.getLogger("memorybus")
-
 LOST_LOOKS = 4
 """A job counts as lost once its sign is the same at so many looks, which are a second apart."""
 

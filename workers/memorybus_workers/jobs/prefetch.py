@@ -28,7 +28,6 @@ from structlog.contextvars import bind_contextvars
 from memorybus_workers.jobs.live import LiveInstances, live_instance
 
 _log = logging.getLogger("memorybus")
-
 _MAX_ROUNDS = 5
 
 

@@ -28,7 +28,6 @@ from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.prefetch import ReadYourWrites, Recaller
 
 _log = logging.getLogger("memorybus")
-
 _BLOCK_SECONDS = 1.0
 """Seconds for which the thread waits for a question before it checks whether it must end."""
 

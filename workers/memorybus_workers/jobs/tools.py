@@ -84,7 +84,6 @@ class ToolRunner:
 
 
 _ID = re.compile("[0-9a-f]{32}")
-
 _Request = TypeVar("_Request", Inspection, ToolRequest)
 
 

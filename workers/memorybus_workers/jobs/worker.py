@@ -45,7 +45,6 @@ from memorybus_workers.jobs.prompts import OVERTIME_SECONDS, PromptAnswerer
 from memorybus_workers.jobs.tools import ToolRunner
 
 _log = logging.getLogger("memorybus")
-
 _LOOK_EVERY = 1
 """Seconds between two searches for lost jobs, and between the signs of life of a running job."""
 

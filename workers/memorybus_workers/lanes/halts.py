@@ -17,7 +17,6 @@ from redis.exceptions import RedisError
 from memorybus_workers.calls.retry import describe_failure
 
 _log = logging.getLogger("memorybus")
-
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.5, 30.0
 """Seconds until the first new try, and the most seconds between later ones."""
 

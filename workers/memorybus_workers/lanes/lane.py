@@ -27,7 +27,6 @@ from memorybus_workers.lanes.start_point import StartFinder
 from memorybus_workers.lanes.window import LaneWindow, StartPoint
 
 _log = logging.getLogger("memorybus")
-
 MIN_LEAP = 2_000
 """If more numbers in a row than this belong to no span, they are skipped instead of read."""
 

@@ -22,9 +22,7 @@ from memorybus_workers.calls.thread_activity import AbandonedCalls, ThreadActivi
 from memorybus_workers.logs import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
-
 _MIN_RENEWAL_SECONDS = 0.02
-
 _MAX_LEASES_PER_CALL = 100
 """The most leases that one script renews; meanwhile Redis does nothing else, for milliseconds."""
 

@@ -14,9 +14,7 @@ from memorybus.query.ranges import Plan
 from memorybus.registry.lanes import LaneKeys
 
 BURST_SECONDS = 1.0  # the bucket holds at most the events of so many seconds
-
 COUNT_SECONDS = 0.5  # seconds between two counts of the instance's unfinished lanes
-
 _INFINITE = float("inf")
 _MIN_READ_EVENTS = 64
 """The fewest events that are read: those that the plan leaves out are free, and may be many."""

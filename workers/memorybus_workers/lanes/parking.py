@@ -49,7 +49,6 @@ NoteTry = Callable[[], Failure | None]
 
 
 BEHIND = Failure("waits behind the key's dead letter")
-
 Refused = Callable[[LoggedEvent, str], None]
 """A function that is called for each parked event, with the reason."""
 

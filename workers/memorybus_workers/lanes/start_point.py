@@ -9,7 +9,6 @@ from memorybus.redis.scripts import OwnedLane
 from memorybus_workers.lanes.window import StartPoint
 
 _log = logging.getLogger("memorybus")
-
 STEP_BACK = 5_000
 """If a store's checkpoint is at most so far above that of Redis, the lane continues at that of
 Redis: the store's ledger recognises the events that come again."""

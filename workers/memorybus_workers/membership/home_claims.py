@@ -10,7 +10,6 @@ from redis import Redis
 from memorybus_workers.hosting.served import ServedInstances
 
 _log = logging.getLogger("memorybus")
-
 _LOOKS_BEFORE_CLAIM = 10
 """For how many looks a home that Redis lost is left to the worker that has the state."""
 

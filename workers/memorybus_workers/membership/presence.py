@@ -23,15 +23,12 @@ from memorybus_workers.membership.home_claims import HomeClaims
 from memorybus_workers.membership.rates import Rates
 
 _log = logging.getLogger("memorybus")
-
 _LOOK_SECONDS = 0.5
 _HURRIED_LOOK_SECONDS = 0.1
 """Seconds between two looks at the leases; the second while a command waits for this worker."""
 
 _LONE_LOOK_SECONDS = 5.0  # seconds between looks at the leases while this worker is the only one
-
 _BEATS_PER_REGISTRATION = 10
-
 _LOOK_SECONDS_PER_LANE = 0.0005
 """Seconds for each lane that a look waits at least, so that many lanes are read less often."""
 

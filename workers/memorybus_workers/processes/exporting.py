@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
 _log = logging.getLogger("memorybus")
-
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _OTLP = "opentelemetry.exporter.otlp.proto"
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -37,7 +36,6 @@ _EXPORTERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """For each protocol, the exporter's module and its logger; the extra `otel` installs the first."""
 
 _SERVICE = "memorybus-worker"
-
 _WARNING_INTERVAL_SECONDS = 300.0
 """Seconds between two warnings that spans cannot be sent: a collector may be away for days.
 

@@ -20,7 +20,6 @@ from memorybus.processes.light_imports import load_redis
 from memorybus_workers.processes.exporting import export_spans
 
 _log = logging.getLogger("memorybus")
-
 FAILED: Final = 1
 MISCONFIGURED: Final = 2  # another start would fail in the same way, so a supervisor ends
 

@@ -27,7 +27,6 @@ from memorybus_workers.lanes.news import Inbox
 from memorybus_workers.logs import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
-
 _POLL_SECONDS = 0.5
 """Seconds between looks for requests without a process, and for processes that have died."""
 
@@ -38,7 +37,6 @@ _ALERT_SECONDS = 60.0
 """Seconds after an event in which a recall is likely: an agent publishes before it asks."""
 
 _STOP_SECONDS = 2.0
-
 _MAX_RESTART_SECONDS = 5.0
 """The most seconds before a restart: meanwhile a session waits for its answer."""
 

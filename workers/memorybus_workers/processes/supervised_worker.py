@@ -13,7 +13,6 @@ from memorybus.processes.keeper import Death, Keeper
 from memorybus_workers.processes.process import MISCONFIGURED
 
 _log = logging.getLogger("memorybus")
-
 KILL_RESERVE_SECONDS = 2.0  # seconds after the workers' own `grace` at which they are killed
 
 

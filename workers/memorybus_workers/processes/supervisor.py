@@ -24,11 +24,8 @@ from memorybus_workers.processes.service import Liveness, ServiceManager
 from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS, SupervisedWorker
 
 _log = logging.getLogger("memorybus")
-
 _POLL_SECONDS = 1.0  # seconds between looks at workers that run and report nothing
-
 _CHANGING_POLL_SECONDS = 0.1  # seconds between looks while a worker is about to start or to leave
-
 _KILL_SECONDS = 0.5
 _ENDED_WELL = (0, -signal.SIGTERM)
 """Good exit codes of a worker that was told to end; the second, if it had no handler yet."""

@@ -51,7 +51,6 @@ from memorybus_workers.watch.tail import Tail
 from memorybus_workers.watch.watch import LogWatch
 
 _log = logging.getLogger("memorybus")
-
 _START_TIMEOUT = 30.0
 _HOST_WAIT_SECONDS = 0.5
 _ADOPT_SECONDS = 5.0

@@ -41,7 +41,6 @@ LANE: Final = "test"
 """The lane of its transactions. Workers do not use it: their lanes are called ``p00`` and so on."""
 
 _POLL_SECONDS = 0.1  # seconds between two questions for the memory that was just written
-
 HANG_SECONDS: Final = 30.0
 """Seconds, above all time limits, after which a step and the thread that runs it are abandoned."""
 

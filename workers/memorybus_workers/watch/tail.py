@@ -14,12 +14,9 @@ from memorybus.redis.connect import connect_redis
 from redis import Redis
 
 _log = logging.getLogger("memorybus")
-
 _BLOCK_SECONDS = 2.0
 _ANSWER_SECONDS = 3.0  # seconds that an answer may take beyond the time for which a read blocks
-
 _BLIND_WAKE_SECONDS = 0.5  # seconds between two wake-ups of all lanes while the tail fails
-
 _RECHECK_SECONDS = 5.0
 """Seconds between looks at the ends of all partitions, in case a blocking read missed something."""
 

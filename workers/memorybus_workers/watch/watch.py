@@ -30,9 +30,7 @@ from redis.exceptions import RedisError
 from memorybus_workers.logs import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
-
 POLL_SECONDS = 5.0
-
 REMINDER_SECONDS = 60.0  # seconds after which a gap that goes on growing is logged again
 
 

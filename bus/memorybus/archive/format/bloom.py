@@ -11,9 +11,7 @@ from collections.abc import Collection, Iterable
 
 HASHES = 7
 BITS_A_WORD = 10  # ten bits for each word and seven hashes give one false positive in a hundred
-
 MAX_BYTES = 8_192  # a filter of more than 6,500 words is less exact
-
 _MIN_BYTES = 8
 _UINT64_MASK = (1 << 64) - 1
 

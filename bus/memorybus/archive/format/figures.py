@@ -11,7 +11,6 @@ from memorybus.events import ModelUsage
 from memorybus.msgspec_types import prepared
 
 FIGURES = "figures"  # the name of the column; it is null where an event has nothing to count
-
 FIGURES_VERSION = 1
 """Grows when `Figures` gets a field; the manifest names the version that a segment has."""
 
@@ -124,7 +123,6 @@ def _figures_of_turn(event: _Event) -> Figures:
 
 
 _SKILL_TOOLS = frozenset((_SKILL_VIEW, _SKILL_EDIT))
-
 _WORDS_ALONE = ["user", "assistant"]  # the roles of a turn that was published without its messages
 
 _OTHERS: Mapping[str, Callable[[_Event], Figures | None]] = {

@@ -16,11 +16,9 @@ from memorybus.log.entry import Place
 from memorybus.msgspec_types import prepared
 
 FORMAT = 1
-
 _SUM = b',"sum":"'
 _HEX = 64
 _TAIL = len(_SUM) + _HEX + len(b'"}')
-
 _FILE = re.compile(r"segments/[0-9A-Za-z-]+\.parquet")
 _ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 

@@ -33,9 +33,7 @@ from memorybus.query.query import row_of
 from memorybus.wire.codec import Decoder
 
 GROUP_ROWS = 1_000  # rows that a reader loads at once
-
 GROUP_BYTES = 4 << 20  # the most bytes of envelopes in a group; its last row may exceed this
-
 SEGMENT_BYTES = 64 << 20
 """The most bytes of envelopes in a segment; its last row may exceed this (G10).
 
@@ -43,9 +41,7 @@ This is the hard bound; archivers call a segment full earlier.
 """
 
 _ZSTD_LEVEL = 3  # level 9 saves a tenth more of real conversations, at five times the time
-
 UNREADABLE = "stray"  # the `kind` of a row whose `envelope` holds the raw fields of its entry (G6)
-
 METADATA_KEY = b"memorybus"  # the key of `SegmentMetadata` in a file's metadata
 
 TEXT_COLUMNS = (

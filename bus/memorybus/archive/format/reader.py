@@ -31,7 +31,6 @@ from memorybus.log.entry import EntryMoment, parse_entry_id
 from memorybus.msgspec_types import prepared
 
 CONTENT_COLUMNS = ("kind", "omitted", "envelope")  # the columns from which an event is decoded
-
 _PLAIN_VALUES: Mapping[str, str] = {"kind": "e", "omitted": ""}
 """The values of these columns in a plain group, where they are not read."""
 

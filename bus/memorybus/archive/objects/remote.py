@@ -16,14 +16,12 @@ from memorybus.archive.objects.store import StoredFile
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 
 TIMEOUT = timedelta(seconds=30)  # the limit for one request with its body (G10)
-
 CONNECT_TIMEOUT = timedelta(seconds=5)
 RETRIES = 3
 WHOLE_BYTES = 8 << 20
 """Files up to this size are fetched whole, and kept in memory while they are read (G10)."""
 
 RANGE_BYTES = 1 << 20  # larger files are fetched in ranges of this size
-
 RETRY_TIMEOUT = timedelta(seconds=20)
 """No retry begins later than this after the first request (G10)."""
 
