@@ -119,6 +119,7 @@ def _own_root(home: Path) -> Path:
 
 
 _YES = frozenset(("true", "yes", "on", "1"))
+_NO = frozenset(("false", "no", "off", "0"))
 
 
 def active_provider(path: Path) -> str:
@@ -134,6 +135,11 @@ def checkpoint_required(path: Path) -> bool:
 def isolates_plugins(path: Path) -> bool:
     """Return whether ``plugins.isolation`` makes Hermes run plugins in a process of its own."""
     return _value(path, "plugins", "isolation").lower() == "host"
+
+
+def curates_skills(path: Path) -> bool:
+    """Return whether Hermes's own curator ages skills, which it does unless it is switched off."""
+    return _value(path, "curator", "enabled").lower() not in _NO
 
 
 def _value(path: Path, table: str, key: str) -> str:

@@ -301,6 +301,7 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
         since: since when it has this state, milliseconds; 0 if it never had another.
         used: when it was last recalled, to the day, milliseconds; 0 if never.
         successor: name of the memory that stands for it; empty for none.
+        ages: whether the curator decides how it ages; False if its backend does.
     """
 
     text: str
@@ -319,6 +320,7 @@ class StoredMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     since: int = 0
     used: int = 0
     successor: str = ""
+    ages: bool = True
 
 
 class MemoryOwner(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -299,6 +299,8 @@ class FactProvider(TransactionalProvider):
 
     def on_memory_curated(self, event: MemoryCurated, ctx: HookContext) -> None:
         """Keep the state of a fact under its name, whether or not the fact is there yet."""
+        if ":" in event.memory:  # another backend's, as a skill
+            return
         with self.opened.writing() as parts:
             parts.curations.set(event.memory, event.after, event.successor, ctx)
 

@@ -154,6 +154,26 @@ class RunLine(msgspec.Struct, frozen=True):
     problem: Annotated[str, TEXT] = ""
 
 
+class SkillLine(msgspec.Struct, frozen=True):
+    """A skill that an agent wrote.
+
+    Attributes:
+        skill: its id, as `curator pin` takes it.
+        agent: whose it is.
+        state: active, stale, archived or pinned.
+        used: its last use; 0 if none is known.
+        aged_by: who decides how it ages.
+        text: what it is for.
+    """
+
+    skill: str
+    agent: str
+    state: str
+    used: Annotated[int, TIME]
+    aged_by: str
+    text: Annotated[str, TEXT]
+
+
 class CuratorStatus(Result, frozen=True):
     """The curator's last runs.
 
@@ -161,14 +181,20 @@ class CuratorStatus(Result, frozen=True):
         running: the run that works now; "" if none does.
         every: seconds between two runs; 0 if workers begin none.
         runs: the newest first.
+        skills: the skills that agents wrote.
+        unable: providers whose skills cannot be seen, with the reason.
     """
 
     running: str
     every: Annotated[float, Column(unit="seconds")]
     runs: tuple[RunLine, ...]
+    skills: tuple[SkillLine, ...] = ()
+    unable: Annotated[dict[str, str], HIDDEN] = msgspec.field(default_factory=dict)
 
     def notes(self) -> Iterator[Remark]:
-        """Yield that there was no run yet."""
+        """Yield what could not be seen, and that there was no run yet."""
+        for name, why in self.unable.items():
+            yield Remark(f"{name}: {why}")
         if not self.runs:
             yield Remark(
                 "the curator has not run yet; see what it would do: memorybus curator run --dry-run"
@@ -183,13 +209,14 @@ def opened(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Curator]:
 
 
 def read_status(settings: Settings) -> CuratorStatus:
-    """Return the last runs.
+    """Return the last runs, and the skills that agents wrote.
 
     Raises:
         LogError: Redis is away.
     """
     with opened(settings) as curator:
         runs, running = curator.runs.newest(), curator.runs.leased()
+        skills, unable = curator.skills()
     lines = tuple(
         RunLine(
             run.id, run.by, run.began, _phase(run, running), run.memories, run.counts,
@@ -197,7 +224,14 @@ def read_status(settings: Settings) -> CuratorStatus:
         )
         for run in runs
     )  # fmt: skip
-    return CuratorStatus(running, settings.curator_every, lines)
+    shown = tuple(
+        SkillLine(
+            skill.name, skill.scope.agent, skill.state, skill.used,
+            "memorybus" if skill.ages else "Hermes", skill.text,
+        )
+        for skill in skills
+    )  # fmt: skip
+    return CuratorStatus(running, settings.curator_every, lines, shown, unable)
 
 
 def read_report(settings: Settings, number: int = 1) -> CurationReport:

@@ -51,10 +51,11 @@ def parts_of(value: Any) -> Iterator[RenderableType]:
         yield from [table_of(value)] if value else []
         return
     yield from _lines_of(value)
-    for name in columns_of(type(value)):
-        rows = getattr(value, name)
-        if _is_list_of_structs(rows):
-            yield table_of(rows)
+    lists = {title_of(*each): getattr(value, each[0]) for each in columns_of(type(value)).items()}
+    tables = {title: rows for title, rows in lists.items() if _is_list_of_structs(rows)}
+    for title, rows in tables.items():
+        yield from [line(title, "bold")] if len(tables) > 1 else []
+        yield table_of(rows)
 
 
 def _lines_of(value: Any) -> Iterator[Text]:
@@ -89,11 +90,11 @@ def table_of(rows: Sequence[msgspec.Struct], without: str = "") -> Table:
 
 
 def _fields_of(value: Any) -> dict[str, Text]:
-    """Return a struct's fields as people see them, by title; lists of structs are left out."""
+    """Return a struct's fields as people see them, by title, but no blanks or lists of structs."""
     return {
         title_of(name, column): cell_of(getattr(value, name), column)
         for name, column in columns_of(type(value)).items()
-        if not _is_list_of_structs(getattr(value, name))
+        if not _is_list_of_structs(getattr(value, name)) and not _is_blank(getattr(value, name))
     }
 
 
@@ -158,6 +159,10 @@ _FORMATS: Mapping[Unit, Callable[[Any], str]] = MappingProxyType(
         "time": _time,
     }
 )
+
+
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str | Mapping | list | tuple) and not value
 
 
 def _is_list_of_structs(value: Any) -> bool:

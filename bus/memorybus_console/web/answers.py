@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingEvent, NoWorker
-from memorybus.text.display import visible
+from memorybus.text.display import iso, visible
 from memorybus.text.redact import masked
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -43,6 +43,7 @@ def template_environment() -> Environment:
         "since": render.since,
         "count": render.count,
         "duration": render.duration,
+        "iso": iso,
         "short": render.short,
         "view": finding_view,
     }

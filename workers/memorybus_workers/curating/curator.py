@@ -41,6 +41,9 @@ from memorybus_workers.curating.transitions import Change, CuratedMemory, transi
 CURATOR = SessionRef(id="curator", root="curator")
 """The session of the events that change states."""
 
+SKILLS = "hermes-skills"
+"""The kind of provider that keeps the skills of an agent."""
+
 EVERYBODY = RecallRequest(query="", agent=None, user=None, workspace=None)
 
 _MOST_WAITING = 200
@@ -191,11 +194,30 @@ class Curator:
                 unable[name] = str(error)
         return known, unable
 
+    def skills(self) -> tuple[list[CuratedMemory], dict[str, str]]:
+        """Return the skills of agents as they are, and the providers that cannot show theirs."""
+        known: list[CuratedMemory] = []
+        unable: dict[str, str] = {}
+        live = self._instances.live()
+        for name, info in self._roster.providers().items():
+            if info.kind != SKILLS:
+                continue
+            try:
+                known += self._pages_of(name, live_name(name, live), _nothing)
+            except InspectionFailed as error:
+                unable[name] = str(error)
+        return known, unable
+
     def _memories_of(
         self, provider: str, instance: str, keep: Callable[[], None]
     ) -> Iterator[CuratedMemory]:
         if not self._has_caught_up(instance):
             raise InspectionFailed(f"{instance} has not applied all events yet")
+        yield from self._pages_of(provider, instance, keep)
+
+    def _pages_of(
+        self, provider: str, instance: str, keep: Callable[[], None]
+    ) -> Iterator[CuratedMemory]:
         skip, more = 0, True
         while more:
             page = self._inspector.ask(provider, instance, ReadKept(EVERYBODY, skip, curated=True))
@@ -241,7 +263,7 @@ class Curator:
                 run=run,
                 successor=change.successor,
             ),
-            key=store_key("user", scope),
+            key=store_key("user" if scope.user else "memory", scope),
             scope=scope,
             session=CURATOR,
             event_id=derived_id("curated", run, *_owner(scope), memory.name, change.after),
@@ -257,7 +279,8 @@ def _curated_memory(fields: Mapping[str, Any]) -> CuratedMemory:
     kept = msgspec.convert(fields, prepared(StoredMemory))
     scope = Scope(agent=kept.agent, user=kept.user, workspace=kept.workspace)
     return CuratedMemory(
-        kept.name, scope, kept.text, kept.at, kept.state, kept.since, kept.used, kept.successor
+        *(kept.name, scope, kept.text, kept.at, kept.state, kept.since, kept.used, kept.successor),
+        kept.ages,
     )
 
 

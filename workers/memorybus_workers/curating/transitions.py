@@ -24,6 +24,7 @@ class CuratedMemory(msgspec.Struct, frozen=True):
         since: since when it has this state; 0 if it never had another.
         used: when it was last recalled; 0 if never.
         successor: the memory that stands for it; "" for none.
+        ages: whether the curator decides how it ages; False if its backend does.
     """
 
     name: str
@@ -34,6 +35,7 @@ class CuratedMemory(msgspec.Struct, frozen=True):
     since: int = 0
     used: int = 0
     successor: str = ""
+    ages: bool = True
 
     @property
     def anchor(self) -> int:
@@ -58,11 +60,12 @@ def transitions(memories: Iterable[CuratedMemory], now: int, settings: Settings)
     """Return which memories change their state by age or use, in the order given.
 
     Args:
-        memories: the memories; pinned ones and those that have a successor stay as they are.
+        memories: the memories; those that are pinned, have a successor, or are aged by their
+            backend stay as they are.
         now: the present time, milliseconds.
         settings: `stale_after` and `archive_after`.
     """
-    aged = (_aged(memory, now, settings) for memory in memories)
+    aged = (_aged(memory, now, settings) for memory in memories if memory.ages)
     return [change for change in aged if change is not None]
 
 

@@ -1,8 +1,6 @@
 """The curator of a running bus: what it changes, shows, takes back, and does not do twice."""
 
-import time
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -10,15 +8,13 @@ import redis
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
+from helpers.stories.curated_bus import NAME, SURE, CuratedBus
 from helpers.stories.rebuilding import ran
-from helpers.stories.scenario import PATIENT, environ, wait_applied, worker
-from memorybus.agent.client import MemoryBus
-from memorybus.clock import SYSTEM
-from memorybus.config.settings import Settings
-from memorybus.events import MemoryCurated, OperatorActed
+from helpers.stories.scenario import environ, worker
+from memorybus.events import OperatorActed
 from memorybus.redis.keys import Keys
-from memorybus.registry.curation import CuratorBusy, CuratorRuns
-from memorybus_console.actions.action import Ground, perform
+from memorybus.registry.curation import CuratorBusy
+from memorybus_console.actions.action import Ground
 from memorybus_console.actions.curation import (
     AcceptRepetitions,
     PinMemory,
@@ -26,101 +22,22 @@ from memorybus_console.actions.curation import (
     UndoCuration,
     UnpinMemory,
 )
-from memorybus_console.operations import journal
-from memorybus_console.operations.curation import CurationReport, read_report, read_status
-from memorybus_console.operations.preview import Asker, preview_prompt
-from memorybus_workers.curating.curator import Curator
+from memorybus_console.operations.curation import read_report, read_status
 
 pytestmark = pytest.mark.timeout(300)
 
-NAME = "holographic"
-DAY_MS = 86_400_000
-SURE: Any = {**PATIENT, "recall_timeout": 30.0, "prefetch_wait": 30.0, "curator_every": 0.0}
 OLD = ("Ana parks in row seven.", "Ana's gate code is 4711.")
 YOUNG = "Ana collects stamps."
-
-
-class ShiftedClock:
-    """The system's clock with another wall time, in days from now."""
-
-    def __init__(self, days: float) -> None:
-        self.days = days
-
-    def now_ms(self) -> int:
-        """Return the shifted wall time."""
-        return SYSTEM.now_ms() + round(self.days * DAY_MS)
-
-    def monotonic(self) -> float:
-        """Return the time that only grows, as it is."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        SYSTEM.sleep(seconds)
-
-
-class Bus:
-    """A bus with one worker, and its curator, which may act at another time."""
-
-    def __init__(self, settings: Settings, client: redis.Redis) -> None:
-        self.settings = settings
-        self.client = client
-        self._asked = 0
-        self.runs = CuratorRuns(client, Keys(settings.namespace))
-
-    def remember(self, *texts: str, days: float = 0.0) -> None:
-        """Let the agent write to the person's store, as if so many days ago."""
-        at = SYSTEM.now_ms() - round(days * DAY_MS)
-        with MemoryBus.connect(self.settings) as bus:
-            session = bus.session("s", warm=False)
-            for text in texts:
-                session.memory_written("add", text, store="user", at=at)
-            assert bus.flush("logged", 60)
-        wait_applied(self.client, self.settings, NAME, 60)
-
-    def act(self, action: Any, days: float = 0.0) -> CurationReport:
-        """Perform an action so many days from now."""
-        clock = ShiftedClock(days)
-        report = perform(action, Ground(self.settings, "ops", 60, clock=clock))
-        assert not report.failed(), report
-        return report
-
-    def states(self) -> dict[str, str]:
-        """Return the states of Ana's memories by their texts."""
-        with closing(Curator(self.settings, SYSTEM)) as curator:
-            return {memory.text: memory.state for memory in curator.read()[0].values()}
-
-    def ids(self) -> dict[str, str]:
-        """Return the ids of Ana's memories by their texts."""
-        with closing(Curator(self.settings, SYSTEM)) as curator:
-            return {memory.text: memory.name for memory in curator.read()[0].values()}
-
-    def block(self) -> str:
-        """Return what the provider gives to a prompt of Ana's that asks for everything."""
-        self._asked += 1  # an answer to the very same question may still be warm
-        question = f"Where does Ana park, what is the gate code, what are stamps? {self._asked}"
-        found = preview_prompt(self.settings, question, Asker(user="ana"))
-        return "\n".join(item.text for item in found.items if item.provider == NAME)
-
-    def events(self) -> list[MemoryCurated]:
-        """Return the curator's events in the log."""
-        return [one for one in self.logged() if isinstance(one, MemoryCurated)]
-
-    def logged(self) -> list[Any]:
-        """Return all events."""
-        with closing(journal.open_history(self.settings)) as history:
-            found = journal.newest_events(history, journal.EventSelection(), 500)
-        return [one.envelope.event for one in found]
 
 
 @pytest.fixture
 def bus(
     redis_url: str, redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
-) -> Iterator[Bus]:
+) -> Iterator[CuratedBus]:
     """Return a bus on which Ana has two old memories and a young one."""
     settings = make_settings(url=redis_url, providers=("builtin", NAME), user="ana", **SURE)
     child = worker(spawn, settings, jobs=1)
-    bus = Bus(settings, redis_client)
+    bus = CuratedBus(settings, redis_client)
     bus.remember(*OLD, days=100)
     bus.remember(YOUNG)
     yield bus
