@@ -33,7 +33,6 @@ PRELOAD ?= --preload
 # Servers and spools sync to memory where there is enough. With IN_MEMORY= they sync to the disk, as
 # in the fault suite.
 IN_MEMORY ?= --in-memory
-QUICK_TESTS := tests/integration/redis/test_scripts.py tests/unit tests/fundamentals
 # In CI a test that fails runs once more, and is listed if it passes then; elsewhere it just fails.
 RERUNS ?=
 # Compiled once, whatever is set around us: the tests start hundreds of processes.
@@ -71,11 +70,10 @@ servers: $(VENV)/.installed-dev ## fetch for the tests: Redis, Valkey, S3, Prome
 	@PYTHONPATH=tests $(PY) -m helpers.services.kubernetes_schemas
 	@PYTHONPATH=tests $(PY) -m helpers.services.models
 
-# Keys and scripts run on a fake Redis within the test process: no server is started. Some tests
-# wait, so there is one process more than the two cores for which the time is promised.
+# Neither a server nor a store of a provider: whoever changes that store runs its folder.
 quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fewer examples
-	$(PY) -m pytest -n 3 $(SPREAD) --hypothesis-profile=quick --fake-redis \
-	  -m 'not slow and not fault and not soak and not hermes' $(QUICK_TESTS)
+	$(PY) -m pytest -n 2 $(SPREAD) --hypothesis-profile=quick --ignore=tests/unit/holographic \
+	  -m 'not slow and not fault and not soak and not hermes' tests/unit tests/fundamentals
 
 test: $(VENV)/.installed-dev ## all tests that need nothing but the dev extra; no long fault runs
 	$(PY) -m pytest $(RERUNS) -n $(WORKERS) $(SPREAD) $(PRELOAD) $(IN_MEMORY) \

@@ -19,7 +19,6 @@ import redis.utils
 from helpers.making import MakeServer, MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.scratch import MEMORY, ROOM, keep_files_in_memory
-from helpers.redis.fake import FakeServer
 from helpers.redis.leaks import leaked_keys
 from helpers.redis.servers import RedisServer
 from memorybus.config.settings import Settings
@@ -92,11 +91,6 @@ hypothesis.settings.load_profile("memorybus")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of `make quick` and `make test`."""
     parser.addoption(
-        "--fake-redis",
-        action="store_true",
-        help="a fake in this process in place of the shared server, and no test of real servers",
-    )
-    parser.addoption(
         "--preload",
         action="store_true",
         help="fork the tests' programs from a process that has loaded the modules",
@@ -125,8 +119,6 @@ def pytest_configure(config: pytest.Config) -> None:
         delete = keep_files_in_memory()
         config.stash[_MEMORY_LACKS] = delete is None
         config.add_cleanup(delete or (lambda: None))
-    if config.getoption("fake_redis"):
-        return
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         demand_server_binary()
 
@@ -156,11 +148,10 @@ def pytest_collection() -> Iterator[None]:
         collect_seldom()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let tests of many examples compute for longer: a busy machine is several times slower.
 
-    A test that is marked as slow says why, and those that are marked as long begin first. On a fake
-    Redis, tests of real servers are left out.
+    A test that is marked as slow says why, and those that are marked as long begin first.
     """
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     for item in items:
@@ -168,10 +159,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(MANY_EXAMPLES))
         for mark in item.iter_markers("slow"):
             assert mark.kwargs.get("reason"), f"{item.nodeid} is slow without a reason"
-    if config.getoption("fake_redis"):
-        real = [item for item in items if "make_redis" in getattr(item, "fixturenames", ())]
-        config.hook.pytest_deselected(items=real)
-        items[:] = [item for item in items if item not in real]
 
 
 def demand_server_binary() -> None:
@@ -183,11 +170,8 @@ def demand_server_binary() -> None:
 
 
 @pytest.fixture(scope="session")
-def redis_server(request: pytest.FixtureRequest) -> Iterator[RedisServer | FakeServer]:
+def redis_server() -> Iterator[RedisServer]:
     """One real server for all tests of this process; emptied after each test."""
-    if request.config.getoption("fake_redis"):
-        yield FakeServer()
-        return
     demand_server_binary()
     server = RedisServer()
     try:

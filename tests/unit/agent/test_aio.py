@@ -71,6 +71,7 @@ def test_right_calls_have_types(said):
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.slow(reason="runs mypy")
 def test_a_mistake_is_an_error_of_mypy(said, mistake):
     """A misspelt method or argument, a wrong type and a forgotten `await` are found by mypy."""
     _, code = MISTAKES[mistake]

@@ -267,6 +267,7 @@ def test_a_busy_new_file_can_be_opened(provider, home, monkeypatch):
 
 
 @pytest.mark.usefixtures("patient")
+@pytest.mark.slow(reason="two real writers")
 def test_two_writers_of_one_home_take_turns(home):
     """Workers that share a home bring each other's writes to the files, each once (G4)."""
 

@@ -26,6 +26,7 @@ def test_settings_are_shown_with_their_origin(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.slow(reason="renders every command for a shell")
 def test_shells_complete_the_commands(tmp_path, monkeypatch, shell):
     """The script that completes knows the commands."""
     monkeypatch.setenv("HOME", str(tmp_path))  # the script is named in the shell's start-up file

@@ -36,6 +36,7 @@ for _ in range(200):
 """
 
 
+@pytest.mark.slow(reason="starts a process")
 def test_threads_decode_into_a_new_type_at_once():
     """Four threads that meet a struct of structs together all get it, and the process lives."""
     done = subprocess.run(
@@ -45,6 +46,7 @@ def test_threads_decode_into_a_new_type_at_once():
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.slow(reason="forks processes")
 def test_a_forked_child_decodes():
     """A fork leaves no child that waits for a thread which was preparing a type in the parent."""
     over = threading.Event()

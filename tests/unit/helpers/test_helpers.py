@@ -81,6 +81,7 @@ def test_orphans_are_found_and_killed(spawn):
     assert spawn.descendants() == []
 
 
+@pytest.mark.slow(reason="starts processes")
 def test_a_writer_ends_with_the_run_that_started_it(spawn, make_settings, tmp_path):
     """A test run that is killed leaves no load behind, which would slow down the next one."""
     journal = tmp_path / "journal"

@@ -66,6 +66,7 @@ def test_a_message_names_twenty_findings_and_counts_the_rest():
     ("target", "message"),
     [("NO_SUCH_VARIABLE", "NO_SUCH_VARIABLE"), ("nosuchservice://a-secret", "cannot read")],
 )
+@pytest.mark.slow(reason="loads Apprise")
 def test_an_impossible_address_is_refused_at_the_start(target, message):
     """An address that Apprise does not know is an error now, without the address in it."""
     with pytest.raises(ConfigError, match=message) as refused:

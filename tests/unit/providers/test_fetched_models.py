@@ -43,6 +43,7 @@ def test_a_missing_library_is_named_with_what_installs_it(act, tmp_path, monkeyp
         getattr(HolographicProvider(named(tmp_path)), act)()
 
 
+@pytest.mark.slow(reason="loads fastembed")
 def test_an_unknown_name_cannot_be_fetched(tmp_path):
     """Set-up fails for a name that fastembed does not know, before any request."""
     config = ProviderConfig(name="notes", home=tmp_path, options={"embedder": "fastembed:nobody/x"})

@@ -135,6 +135,7 @@ def test_a_line_of_a_library_has_the_bound_fields():
     assert (line["event"], line["provider"]) == ("connection 3 is lost", "mem0")
 
 
+@pytest.mark.slow(reason="starts a process")
 def test_structlog_is_loaded_for_the_first_line():
     """A process that logs nothing loads neither structlog nor rich."""
     program = (

@@ -474,6 +474,7 @@ def test_a_start_that_failed_is_tried_again(host):
     assert [e.event.user for e in host.events(TurnCompleted)] == ["kept"]
 
 
+@pytest.mark.slow(reason="forks a process")
 def test_a_forked_child_goes_on(host):
     """After a fork hooks publish through a spool of the child's own."""
     memory = host.instance("s1")

@@ -253,6 +253,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow(reason="starts a process")
 def test_it_is_read_after_a_killed_write(state):
     """Without WAL a killed Hermes leaves a journal: what it had not committed is not there."""
     state.db.execute("pragma journal_mode = delete")

@@ -146,6 +146,7 @@ def test_a_version_that_nothing_writes_is_refused():
         LINES.decode(json.dumps(FINE | {"v": 0}).encode())
 
 
+@pytest.mark.slow(reason="writes a long file")
 def test_a_long_file_is_not_held_in_memory(tmp_path):
     """G10: events are written and read one by one, however many they are."""
     path = tmp_path / "e.jsonl"

@@ -565,6 +565,7 @@ json_values = st.recursive(
 
 @pytest.mark.parametrize("source", PARSERS)
 @given(data=st.data())
+@pytest.mark.slow(reason="generates exports")
 def test_no_value_of_a_field_refuses_an_export(source, data):
     """Whatever a field of one record holds, the other records are used."""
     sample = json.loads(json.dumps(SAMPLES[source]))
@@ -583,6 +584,7 @@ def test_no_value_of_a_field_refuses_an_export(source, data):
 
 @pytest.mark.parametrize("source", PARSERS)
 @given(data=st.binary(max_size=100) | json_values.map(lambda value: json.dumps(value).encode()))
+@pytest.mark.slow(reason="generates exports")
 def test_garbage_is_no_export(source, data):
     """No bytes raise anything but the one clear error with the file's name."""
     try:
