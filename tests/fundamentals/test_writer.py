@@ -96,6 +96,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("whole_envelope", "path"), PLACES)
+@pytest.mark.slow(reason="thousands of odd values")
 def test_what_is_accepted_is_what_is_read(whole_envelope, path):
     """G1: a value that readers would not get as it was given is refused by its field."""
     writer = Writer(1 << 20)

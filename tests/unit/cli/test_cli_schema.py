@@ -29,6 +29,7 @@ def test_every_command_has_a_schema():
 
 
 @pytest.mark.parametrize("command", sorted(commands_with_json(build_app())))
+@pytest.mark.slow(reason="derives every schema")
 def test_a_schema_is_whole(command, capsys):
     """Each schema is a JSON Schema whose references it contains itself."""
     assert main(["schema", *command.split()]) == 0

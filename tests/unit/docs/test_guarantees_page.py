@@ -1,22 +1,17 @@
 """Each guarantee names tests that exist and that name the guarantee."""
 
-import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
+RULE = re.compile(r'def (test_\w+)\([^)]*\):\n\s+"""(.*?)"""', re.DOTALL)
 PAGE = (ROOT / "docs/guarantees.md").read_text()
 
 
 def docstrings() -> dict[str, str]:
     """Return the docstring of every test by its name."""
-    trees = (ast.parse(path.read_text()) for path in (ROOT / "tests").rglob("test_*.py"))
-    functions = (node for tree in trees for node in ast.walk(tree))
-    return {
-        node.name: ast.get_docstring(node) or ""
-        for node in functions
-        if isinstance(node, ast.FunctionDef)
-    }
+    texts = (path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    return {name: rule for text in texts for name, rule in RULE.findall(text)}
 
 
 def test_a_guarantee_names_three_tests_that_show_it():
