@@ -148,6 +148,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
         zone: the time zone in which days begin.
         derive_every_turns: after how many turns a session is due to be derived; 0 if this instance
             notes no such sessions.
+        derivers: the names of the derivers that a session is due for.
     """
 
     name: str
@@ -162,6 +163,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     spend: Spend | None = None
     zone: tzinfo = UTC
     derive_every_turns: int = 0
+    derivers: tuple[str, ...] = ("extractive",)
 
     def __repr__(self) -> str:
         """Name the options without their values: credentials may be among them."""

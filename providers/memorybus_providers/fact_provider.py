@@ -284,7 +284,7 @@ class FactProvider(TransactionalProvider):
             for note in instructions_of(event):
                 parts.notes.add(note, ctx)
             if ends_stretch(event, self.config.derive_every_turns):
-                parts.derivations.note_due(ctx)
+                self._note_due(parts, ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Follow the agent's store: add, replace or remove the fact of that store and scope."""
@@ -343,7 +343,7 @@ class FactProvider(TransactionalProvider):
 
     def _note_due(self, parts: Parts, ctx: HookContext) -> None:
         if self.config.derive_every_turns:
-            parts.derivations.note_due(ctx)
+            parts.derivations.note_due(self.config.derivers, ctx)
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Keep the task and, right after it, its result, so that they are found together."""
@@ -377,15 +377,15 @@ class FactProvider(TransactionalProvider):
 
     # -- deriving -----------------------------------------------------------------------------
 
-    def due(self, most: int) -> list[Due]:
-        """Return sessions that are due to be derived, those that wait longest first."""
+    def due(self, deriver: str, most: int) -> list[Due]:
+        """Return sessions that are due for a deriver, those that wait longest first."""
         with self.opened.writing() as parts:
-            return parts.derivations.due(most)
+            return parts.derivations.due(deriver, most)
 
-    def settle(self, done: Iterable[Due]) -> None:
-        """Forget that sessions were due: their conclusions are in the log."""
+    def settle(self, deriver: str, done: Iterable[Due]) -> None:
+        """Forget that sessions were due: the deriver's conclusions are in the log."""
         with self.opened.writing() as parts:
-            parts.derivations.settle(done)
+            parts.derivations.settle(deriver, done)
 
     def material(self, due: Due) -> Material:
         """Return what a session and its person are concluded from, as it was at the cause."""

@@ -1,8 +1,11 @@
 """The model that derivers and the curator may ask, and what it may cost: one table of settings."""
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 import msgspec
+
+from memorybus.errors import ConfigError
 
 Amount = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -61,3 +64,16 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 LIMITS = tuple(name for name in ModelSettings.__struct_fields__ if "_per_" in name)
+
+
+def check_derivers(derivers: Collection[str], model: ModelSettings) -> None:
+    """Refuse the deriver that asks a model where there is none.
+
+    Raises:
+        ConfigError: the message names both settings.
+    """
+    if "model" in derivers and not model.base_url:
+        raise ConfigError(
+            "derivers names model, and the setting model has no base_url; name one, or leave that "
+            "deriver out"
+        )

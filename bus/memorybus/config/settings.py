@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 import platformdirs
 
-from memorybus.config.model_settings import ModelSettings
+from memorybus.config.model_settings import ModelSettings, check_derivers
 from memorybus.config.parsing import (
     PREFIX,
     check_names,
@@ -264,6 +264,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 f"archive_after ({self.archive_after} s) must not be shorter than stale_after "
                 f"({self.stale_after} s): a memory is stale before it is archived"
             )
+        check_derivers(self.derivers, self.model)
         check_urls(self.url, self.jobs_url)
         if self.timezone:
             _ = self.zone

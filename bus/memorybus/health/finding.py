@@ -30,10 +30,13 @@ Code = Literal[
     "hot_lane",
     "spool",
     "versions",
+    "model",
     "redis_away",
 ]
 Severity = Literal["critical", "warning"]
-_QUOTING: frozenset[Code] = frozenset(("archive", "failing", "lane_halted", "paused", "recalls"))
+_QUOTING: frozenset[Code] = frozenset(
+    ("archive", "failing", "lane_halted", "model", "paused", "recalls")
+)
 """The kinds of findings whose texts quote a backend or an operator."""
 
 

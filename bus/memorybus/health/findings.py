@@ -10,6 +10,7 @@ import msgspec
 from memorybus.archive.objects.store import MISSING_EXTRA
 from memorybus.errors import LogUnavailable
 from memorybus.health.finding import Finding, Severity
+from memorybus.health.model_status import find_model_trouble
 from memorybus.health.status import (
     ArchiveStatus,
     Disk,
@@ -244,6 +245,7 @@ def findings_of(status: Status, configured: Sequence[str], now_ms: int) -> list[
         *find_mixed_versions(status),
         *find_unserved(status, configured),
         *find_untrimmed(status.archive, status.alarms),
+        *find_model_trouble(status.model),
     ]
 
 

@@ -16,6 +16,7 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health.findings import halted_lane_alarms
 from memorybus.health.log_health import Examiner, read_figures
+from memorybus.health.model_status import read_model
 from memorybus.health.status import (
     HostSpool,
     JobsStatus,
@@ -112,6 +113,7 @@ class Monitor:
             log=read_figures(self._redis, self._keys, examiner.states),
             canary_at=iso(reply_number(self._redis.get(self._keys.canary)) or None),
             spools=host_spools(workers, socket.gethostname(), read_spool),
+            model=read_model(self._redis, self._keys, self._settings.model),
         )
         return StatusWithLanes(status, lanes)
 

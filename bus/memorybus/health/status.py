@@ -8,6 +8,7 @@ import msgspec
 
 from memorybus.archive.seals import ArchiverReports
 from memorybus.health.finding import Finding
+from memorybus.health.model_status import ModelStatus
 from memorybus.log.continuity import Gap
 from memorybus.log.entry import entry_ms
 from memorybus.log.inspection import PartitionState
@@ -308,6 +309,7 @@ class Status(msgspec.Struct, frozen=True):
     # the workers that fell silent within the last 15 minutes, without leaving, and that no other
     # worker replaced
     gone: list[WorkerStatus] = []
+    model: ModelStatus | None = None  # the model of derivers; null if the settings name none
 
 
 class StatusWithLanes(msgspec.Struct, frozen=True):

@@ -78,6 +78,7 @@ def _head(status: Status) -> Text:
     redis, spool = status.redis, status.spool
     oldest = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
     disk = "" if status.disk is None else f"\nDisk: {status.disk}"
+    model = "" if status.model is None else f"\nModel: {status.model}"
     return line(
         f"Settings: {settings_source(status.settings_file)}\n"
         f"{redis.product} {redis.version} at {redis.url} ({redis.durability}), "
@@ -85,7 +86,7 @@ def _head(status: Status) -> Text:
         f"Log: {_published(status)}\n"
         f"Spool: {count_text(spool.events, 'unsent event')}, {format_size(spool.bytes)}{oldest}\n"
         f"Memory: {status.memory}{disk}\n"
-        f"Archive: {describe_archive(status.archive)}"
+        f"Archive: {describe_archive(status.archive)}{model}"
     )
 
 

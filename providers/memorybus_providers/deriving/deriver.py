@@ -4,13 +4,16 @@ A deriver's name is an entry point of the group ``memorybus.derivers``, or ``mod
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from memorybus.errors import MissingProvider
 from memorybus.events import DerivedKind, Scope, SessionRef
+
+if TYPE_CHECKING:
+    from memorybus_providers.deriving.model import ChatModel
 
 GROUP = "memorybus.derivers"
 
@@ -54,6 +57,8 @@ class KnownConclusion(msgspec.Struct, frozen=True):
         text: the conclusion.
         at: the time of its cause, milliseconds.
         deriver: who derived it.
+        sources: the events that it came from.
+        supersedes: the conclusions that it replaces.
     """
 
     id: str
@@ -61,6 +66,8 @@ class KnownConclusion(msgspec.Struct, frozen=True):
     text: str
     at: int
     deriver: str
+    sources: frozenset[str] = frozenset()
+    supersedes: frozenset[str] = frozenset()
 
 
 class Material(msgspec.Struct, frozen=True):
@@ -98,17 +105,37 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     cost: float = 0.0
 
 
+class Means(msgspec.Struct, frozen=True):
+    """What a worker lends a deriver.
+
+    Attributes:
+        model: opens the model of the settings.
+        escape: makes a text data: nothing in it looks like a mark of a prompt any more.
+    """
+
+    model: "Callable[[], ChatModel[Any]]"
+    escape: Callable[[str], str]
+
+
 class Deriver(ABC):
     """Concludes from what was said.
 
     Attributes:
-        name: the deriver, as its conclusions name it.
+        name: the deriver, as its conclusions name it; the worker sets it to that of the settings.
         revision: its version. A new one means that it concludes differently; with it, causes that
             were derived before may be derived again beside the old conclusions.
     """
 
-    name: ClassVar[str]
+    name: str
     revision: ClassVar[str]
+
+    rest: float = 0.0
+    """Seconds between two derivations of a session: what becomes due meanwhile is derived later."""
+
+    @classmethod
+    def make(cls, means: Means) -> "Deriver":
+        """Return a new deriver; one that needs anything takes it from `means`."""
+        return cls()
 
     @abstractmethod
     def derive(self, material: Material) -> Sequence[Conclusion]:
@@ -135,7 +162,7 @@ def check(conclusions: Sequence[Conclusion], material: Material) -> list[Conclus
     ]
 
 
-def load_deriver(name: str) -> Deriver:
+def load_deriver(name: str, means: Means) -> Deriver:
     """Return a new deriver.
 
     Raises:
@@ -144,7 +171,9 @@ def load_deriver(name: str) -> Deriver:
     made = _import(name)
     if not (isinstance(made, type) and issubclass(made, Deriver)):
         raise MissingProvider(f"deriver {name!r}: {made!r} is not a Deriver class")
-    return made()
+    deriver = made.make(means)
+    deriver.name = name
+    return deriver
 
 
 def registered_derivers() -> Mapping[str, EntryPoint]:

@@ -50,7 +50,7 @@ class _Sentence(msgspec.Struct, frozen=True):
 class ExtractiveDeriver(Deriver):
     """Chooses sentences of what was said."""
 
-    name: ClassVar[str] = "extractive"
+    name = "extractive"
     revision: ClassVar[str] = "1"
 
     def derive(self, material: Material) -> Sequence[Conclusion]:

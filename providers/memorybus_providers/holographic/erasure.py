@@ -37,7 +37,7 @@ delete from tool_results where event_id in (
 )
 """
 _DELETE_OTHERS: Final = (
-    "delete from due where scope = :scope",
+    "delete from waiting where scope = :scope",
     "delete from derived_sources where scope = :scope",
     "delete from derived where scope = :scope",
     "delete from retracted where scope = :scope",

@@ -20,7 +20,7 @@ from memorybus_providers import ledger
 from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.ranking.facts import SearchPool, pool_of
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 _OLDEST_EXTENDED = 7
 """Files of this version, and later ones, only lack tables and indexes, which are made when such a
 file is opened."""
@@ -181,11 +181,17 @@ create table if not exists retracted(         -- events from which nothing may b
     scope integer not null references scopes, event_id text not null,
     primary key(scope, event_id)
 ) without rowid;
-create table if not exists due(               -- sessions that wait for a deriver
-    scope integer not null references scopes, cause text not null,
+create index if not exists derived_sources_of on derived_sources(scope, derived);
+create table if not exists due(               -- of files of version 10: for the extractive deriver
+    scope integer not null, cause text not null, session integer not null, at integer not null
+);
+create table if not exists waiting(           -- sessions that wait for a deriver
+    scope integer not null references scopes, cause text not null, deriver text not null,
     session integer not null references sessions, at integer not null,
-    primary key(scope, cause)
+    primary key(scope, cause, deriver)
 ) without rowid;
+insert or ignore into waiting select scope, cause, 'extractive', session, at from due;
+drop table due;
 create table if not exists tool_results(
     seq integer primary key, event_id blob not null unique, result text not null
 );

@@ -31,7 +31,7 @@ delete from tool_results where event_id in (
 )
 """
 _DELETE_OTHERS: Final = (
-    "delete from due where scope = %(scope)s",
+    "delete from waiting where scope = %(scope)s",
     "delete from derived_sources where scope = %(scope)s",
     "delete from derived where scope = %(scope)s",
     "delete from retracted where scope = %(scope)s",

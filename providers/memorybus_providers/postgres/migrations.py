@@ -148,6 +148,17 @@ create table due(                              -- sessions that wait for a deriv
 """
 _DERIVED += _WALL.format(table="derived")
 
+_WAITING = """
+create table waiting(                          -- sessions that wait for a deriver
+    scope bigint not null, cause text not null, deriver text not null,
+    session bigint not null, at bigint not null, primary key(scope, cause, deriver)
+);
+insert into waiting select scope, cause, 'extractive', session, at from due;
+drop table due;
+create index derived_sources_of on derived_sources(scope, derived);
+"""
+_WAITING += _WALL.format(table="derived_sources")
+
 _CURATIONS = f"""
 create table curations(
     scope bigint not null, fact text not null,  -- a fact's name; it need not be there yet
@@ -177,10 +188,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     _DERIVED,
     _CURATIONS,
     _BY_OWNER,
+    _WAITING,
 )
 """The steps; the first one has the number 1."""
 
-_READ: Final = (*_BY_SCOPE, "derived", "curations")
+_READ: Final = (*_BY_SCOPE, "derived", "curations", "derived_sources")
 """The tables that the readers' role may read."""
 
 _STEP_SECONDS = 60.0

@@ -129,16 +129,16 @@ class KeepsDerivations(Protocol):
         """Return the events of a scope from which nothing may be concluded any more."""
         ...
 
-    def note_due(self, ctx: HookContext) -> None:
+    def note_due(self, derivers: Sequence[str], ctx: HookContext) -> None:
         """Note that the context's event made its session due, unless that was derived already."""
         ...
 
-    def due(self, most: int) -> list[Due]:
-        """Return sessions that are due, those that wait longest first."""
+    def due(self, deriver: str, most: int) -> list[Due]:
+        """Return sessions that are due for a deriver, those that wait longest first."""
         ...
 
-    def settle(self, done: Iterable[Due]) -> None:
-        """Forget that these were due."""
+    def settle(self, deriver: str, done: Iterable[Due]) -> None:
+        """Forget that these were due for a deriver."""
         ...
 
 

@@ -316,6 +316,7 @@ def test_the_status_has_its_stable_shape(up, run):
         "copies": [],
         "spools": {"host", "spool"},
         "canary_at": None,
+        "model": None,
         "settings_file": "",
         "published_rate": None,
         "gone": [],

@@ -171,8 +171,8 @@ def test_a_session_is_due_every_few_turns_before_a_compression_and_at_its_end(fa
     causes = [told(turn(f"turn {number}", number)) for number in range(EVERY)][-1:]
     causes.append(told(ContextCompressing(messages=({"role": "user", "content": "old talk"},))))
     causes.append(told(SessionEnded()))
-    assert sorted(due.cause for due in facts.due(10)) == sorted(causes)
-    assert {(due.scope, due.session) for due in facts.due(10)} == {(ADA, SESSION)}
+    assert sorted(due.cause for due in facts.due("extractive", 10)) == sorted(causes)
+    assert {(due.scope, due.session) for due in facts.due("extractive", 10)} == {(ADA, SESSION)}
 
 
 def test_an_undo_makes_its_session_due_without_what_was_undone(facts):
@@ -180,9 +180,10 @@ def test_an_undo_makes_its_session_due_without_what_was_undone(facts):
     told = Told(facts)
     stays, gone = told(turn("I keep bees in Bergen.")), told(turn("My PIN is 4711."))
     end = told(SessionEnded())
-    told(Derived(kind="summary", text="PIN 4711", sources=(stays, gone), cause=end))
+    gone_too = {"sources": (stays, gone), "cause": end, "deriver": "extractive"}
+    told(Derived(kind="summary", text="PIN 4711", **gone_too))
     cause = told(undo(gone))
-    (due,) = facts.due(10)
+    (due,) = facts.due("extractive", 10)
     assert (due.cause, due.session) == (cause, SESSION)
     assert facts.material(due).sources == {stays}
 
@@ -199,7 +200,7 @@ def test_what_a_tool_forgets_is_in_no_conclusion(facts):
     assert facts.handle_tool_call("memory_forget", {"fact_id": name}, ctx)["ok"]
     assert not any("4711" in memory.text for memory in facts.export(RecallScope.own(ADA)))
     assert "4711" not in str(sessions_found(facts, "bees"))
-    (due,) = facts.due(10)
+    (due,) = facts.due("extractive", 10)
     assert due.cause == ctx.event_id
     assert facts.material(due).sources == {stays}
 
@@ -219,10 +220,11 @@ def test_what_was_derived_is_not_due(facts, first):
     """A cause with a conclusion is not due, whichever of the two was applied first."""
     told = Told(facts)
     end = SampleStep(50, SessionEnded(), ADA, SESSION)
-    events = [end, SampleStep(51, Derived(kind="topic", text="bees", cause=end.event_id), ADA)]
+    known = Derived(kind="topic", text="bees", cause=end.event_id, deriver="extractive")
+    events = [end, SampleStep(51, known, ADA)]
     feed(facts, events if first == "cause" else events[::-1])
     told.n = 60
-    assert facts.due(10) == []
+    assert facts.due("extractive", 10) == []
 
 
 def test_what_is_settled_is_not_due_any_more(facts):
@@ -230,8 +232,8 @@ def test_what_is_settled_is_not_due_any_more(facts):
     told = Told(facts)
     told(SessionEnded())
     told(SessionEnded(), BOB)
-    facts.settle([due for due in facts.due(10) if due.scope == ADA])
-    assert [due.scope for due in facts.due(10)] == [BOB]
+    facts.settle("extractive", [due for due in facts.due("extractive", 10) if due.scope == ADA])
+    assert [due.scope for due in facts.due("extractive", 10)] == [BOB]
 
 
 def test_conclusions_are_exported_and_forgotten_with_the_person(facts):
@@ -245,7 +247,7 @@ def test_conclusions_are_exported_and_forgotten_with_the_person(facts):
     ]
     facts.forget(RecallScope(None, "ada", None))
     assert texts(facts) == []
-    assert facts.due(10) == []
+    assert facts.due("extractive", 10) == []
     assert list(facts.export(RecallScope.own(ADA))) == []
 
 
@@ -254,7 +256,7 @@ def test_the_material_of_a_session_is_what_was_said_until_its_cause(facts):
     told = Told(facts)
     said = told(turn("I keep bees in Bergen."))
     told(SessionEnded())
-    material = facts.material(facts.due(1)[0])
+    material = facts.material(facts.due("extractive", 1)[0])
     assert [(passage.speaker, passage.text) for passage in material.said] == [
         ("user", "I keep bees in Bergen."),
         ("assistant", "Noted."),

@@ -85,6 +85,7 @@ SHAPE = {
     "settings_file": str,
     "published_rate": float,
     "gone": [],
+    "model": None,
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

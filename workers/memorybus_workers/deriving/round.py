@@ -5,19 +5,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
-from memorybus.events import Derived
+from memorybus.clock import SYSTEM, Clock
+from memorybus.errors import Permanent, Unavailable
+from memorybus.events import Derived, Scope, SessionRef
 from memorybus.ids import derived_id
 from memorybus.outbox.publisher import Publisher
 from memorybus.redis.keys import store_key
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.redact import describe_error
 from memorybus_providers.deriving.deriver import Deriver, Due, Material, check
+from memorybus_providers.deriving.model import BudgetSpent
 from memorybus_providers.fact_provider import FactProvider
 
 _log = logging.getLogger("memorybus")
 
 MAX_DUE = 20
-"""The most causes of one round (G10)."""
+MAX_READ = 500
+"""The most sessions of one round, and the most causes that are read for it (G10)."""
 
 MAX_TRIES = 3
 """How often a process tries a cause whose deriver fails; then it leaves the cause."""
@@ -53,6 +57,7 @@ class DerivingRound:
         keep_turn: called before each session; returns False if another worker derives now.
         crash: crash points of fault tests: ``derive.concluded``, ``derive.published``,
             ``derive.logged`` and ``derive.settled``.
+        clock: measures how long a deriver rests.
     """
 
     def __init__(
@@ -61,50 +66,73 @@ class DerivingRound:
         publisher: Publisher,
         keep_turn: Callable[[], bool],
         crash: CrashPoint = no_crash,
+        clock: Clock = SYSTEM,
     ) -> None:
         self._derivers = derivers
         self._publisher = publisher
         self._keep_turn = keep_turn
         self._crash = crash
-        self._tries = Counter[str]()
+        self._clock = clock
+        self._tries = Counter[tuple[str, str]]()
+        self._waiting: dict[str, str] = {}
+        self._rested: dict[tuple[str, Scope, SessionRef], float] = {}
 
     def run(self, store: FactProvider) -> int:
-        """Derive what is due, at most `MAX_DUE` causes; return how many were settled.
+        """Derive what is due for each deriver, at most `MAX_DUE` sessions; return the most settled.
 
         A cause is settled once Redis has its conclusions. Whatever ends the process before that,
-        the next round derives it again, under the same ids (G2).
+        the next round derives it again, under the same ids (G2). Each deriver has a list of its
+        own, so that a model which is down, or has spent its budget, holds up no other.
 
         Raises:
             ProviderError: the store cannot be read or written now.
             SpoolError: nothing can be published.
         """
-        dues = store.due(MAX_DUE)
-        failed = {
-            (due.scope, due.session)
-            for due in newest_causes(dues)
-            if not (self._keep_turn() and self._conclude(store.material(due)))
-        }
-        done = [due for due in dues if (due.scope, due.session) not in failed]
+        return max([self._run(deriver, store) for deriver in self._derivers], default=0)
+
+    def _run(self, deriver: Deriver, store: FactProvider) -> int:
+        dues = store.due(deriver.name, MAX_READ)
+        sessions = set[tuple[Scope, SessionRef]]()
+        for due in [due for due in newest_causes(dues) if self._is_rested(deriver, due)][:MAX_DUE]:
+            try:
+                if self._keep_turn() and self._conclude(deriver, store.material(due)):
+                    sessions.add((due.scope, due.session))
+            except Unavailable as error:  # its sessions stay due
+                self._log_waiting(deriver, error)
+                if not isinstance(error, BudgetSpent):  # another person may have a budget left
+                    break
+        done = [due for due in dues if (due.scope, due.session) in sessions]
         if not done:
             return 0
         self._crash("derive.published")
         if not self._publisher.flush("logged", _FLUSH_SECONDS):
             return 0
         self._crash("derive.logged")
-        store.settle(done)
+        store.settle(deriver.name, done)
         self._crash("derive.settled")
         return len(done)
 
-    def _conclude(self, material: Material) -> bool:
-        """Publish what all derivers conclude; return False if the cause is to be tried again."""
-        for deriver in self._derivers:
-            try:
-                events = list(derived_events(deriver, material))
-            except Exception as error:  # a deriver is code of others, or asks a service
-                return self._is_left(deriver, material.due, error)
-            self._crash("derive.concluded")
-            for name, event in events:
-                self._publish(name, event, material.due)
+    def _is_rested(self, deriver: Deriver, due: Due) -> bool:
+        """Return whether a session may be derived again; what is due earlier waits, uncounted."""
+        now = self._clock.monotonic()
+        self._rested = {name: until for name, until in self._rested.items() if until > now}
+        return (deriver.name, due.scope, due.session) not in self._rested
+
+    def _conclude(self, deriver: Deriver, material: Material) -> bool:
+        """Publish what a deriver concludes; return False if the cause is to be tried again."""
+        due = material.due
+        try:
+            events = list(derived_events(deriver, material))
+        except Unavailable:
+            raise
+        except Exception as error:  # a deriver is code of others, or asks a service
+            return self._is_left(deriver, due, error)
+        if deriver.rest:
+            until = self._clock.monotonic() + deriver.rest
+            self._rested[deriver.name, due.scope, due.session] = until
+        self._crash("derive.concluded")
+        for name, event in events:
+            self._publish(name, event, due)
         return True
 
     def _publish(self, name: str, event: Derived, due: Due) -> None:
@@ -117,11 +145,17 @@ class DerivingRound:
             at=due.at,
         )
 
+    def _log_waiting(self, deriver: Deriver, error: Unavailable) -> None:
+        if self._waiting.get(deriver.name) != str(error):
+            _log.warning("the deriver %s waits: %s", deriver.name, describe_error(error))
+        self._waiting[deriver.name] = str(error)
+
     def _is_left(self, deriver: Deriver, due: Due, error: Exception) -> bool:
-        self._tries[due.cause] += 1
-        left = self._tries[due.cause] >= MAX_TRIES
+        tries = self._tries[deriver.name, due.cause] + 1
+        left = tries >= MAX_TRIES or isinstance(error, Permanent)
+        self._tries[deriver.name, due.cause] = tries
         if left:
-            del self._tries[due.cause]
+            del self._tries[deriver.name, due.cause]
         _log.warning(
             "the deriver %s failed for event %s, which is %s: %s",
             deriver.name,

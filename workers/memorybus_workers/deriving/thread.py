@@ -8,7 +8,7 @@ from functools import cached_property
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import MemoryBusError
+from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.ids import new_id
 from memorybus.outbox.publisher import Publisher
 from memorybus.outbox.rules import SendingContext
@@ -16,11 +16,14 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.lanes import LaneKeys
 from memorybus.testing import CrashPoint
+from memorybus.text.fence import escape
 from memorybus.tracing.spans import Tracing
-from memorybus_providers.deriving.deriver import load_deriver
+from memorybus_providers.deriving.deriver import Means, load_deriver
+from memorybus_providers.deriving.model import ChatModel
 from memorybus_providers.fact_provider import FactProvider
 from redis.exceptions import RedisError
 
+from memorybus_workers.calls.model_gate import Reservation, open_model
 from memorybus_workers.deriving.round import MAX_DUE, DerivingRound
 from memorybus_workers.hosting.instances import deriving_provider
 from memorybus_workers.jobs.live import LiveInstances
@@ -31,6 +34,9 @@ ROUND_SECONDS = 30.0
 
 _SHARE = 0.1
 """The share of its time that the thread may compute, since lanes need the interpreter, too."""
+
+_LONGEST_REST = 120.0
+"""Seconds that it rests at most: most of a longer round was waiting for a model."""
 
 _FEW = 1_000
 """While an instance has more events to apply, it catches up, and nothing is derived."""
@@ -82,7 +88,7 @@ class DerivingThread:
         while not self._stop.wait(pause):
             begun = self._clock.monotonic()
             settled = self._derive()
-            rest = (self._clock.monotonic() - begun) * (1 / _SHARE - 1)
+            rest = min((self._clock.monotonic() - begun) * (1 / _SHARE - 1), _LONGEST_REST)
             pause = rest if settled >= MAX_DUE else max(ROUND_SECONDS, rest)
         self._deriving.close()
 
@@ -150,7 +156,8 @@ class DerivingTurn:
 
     def _keep_turn(self) -> bool:
         """Take or prolong the turn of this worker; return False if it is another one's."""
-        ms = round(self._settings.lease * 1000)
+        waits = 2 * self._settings.model.timeout if self._settings.model.base_url else 0
+        ms = round((self._settings.lease + waits) * 1000)
         if self._redis.set(self._turn, self._worker, nx=True, px=ms):
             return True
         return self._has_turn() and bool(self._redis.pexpire(self._turn, ms))
@@ -169,5 +176,13 @@ class DerivingTurn:
 
     @cached_property
     def _round(self) -> DerivingRound:
-        derivers = [load_deriver(name) for name in self._settings.derivers]
-        return DerivingRound(derivers, self._publisher, self._keep_turn, self._sending.crash)
+        means = Means(self._open_model, escape)
+        derivers = [load_deriver(name, means) for name in self._settings.derivers]
+        crash = self._sending.crash
+        return DerivingRound(derivers, self._publisher, self._keep_turn, crash, self._clock)
+
+    def _open_model(self) -> ChatModel[Reservation]:
+        model = open_model(self._settings, self._redis, self._clock, self._sending.rng)
+        if model is None:
+            raise ConfigError("a deriver needs a model, and the setting model has no base_url")
+        return model

@@ -50,6 +50,7 @@ def make_instance(
         spend=spend,
         zone=settings.zone,
         derive_every_turns=_cadence(settings, configured) if made.derives else 0,
+        derivers=settings.derivers,
     )
     provider = create(settings.provider_kind(configured), config, options.keys())
     _check_obeys(provider, limits)

@@ -86,6 +86,7 @@ SERVICE_TOPICS: Final = (
         ("behind", "hot_lane"),
         lambda s: count_text(sum(p.backlog for p in s.providers), "event"),
     ),
+    Topic("model", ("model",), lambda s: str(s.model or "none is asked")),
     Topic("recalls", ("recalls",), lambda s: f"{sum(j.queued for j in s.jobs)} queued"),
     Topic("spools", ("spool",), lambda s: count_text(s.spool.events, "unsent event")),
 )

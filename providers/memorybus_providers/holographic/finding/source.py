@@ -164,7 +164,10 @@ with last_session as materialized ({_LAST_SESSIONS})
 )
 """  # noqa: S608  constants of our own
 _CONCLUSIONS = f"""
-select event_id, kind, content, at, deriver from derived
+select event_id, kind, content, at, deriver, supersedes, (
+    select json_group_array(source) from derived_sources
+    where derived_sources.scope = derived.scope and derived_sources.derived = event_id
+) from derived
 join sessions on sessions.id = derived.session
 where derived.scope in ({SCOPES}) and content != ''
     and (kind in ('fact', 'profile') or sessions.name = :session)
@@ -180,6 +183,7 @@ select * from (
 _SAID_BETWEEN = "select 1 from sources where fact = ? and at > ? and at <= ? limit 1"
 
 _rows = msgspec.json.Decoder(list[int])
+_sources = msgspec.json.Decoder(list[str]).decode
 
 
 class SqliteFacts:
@@ -284,7 +288,15 @@ class SqliteFacts:
         """Return conclusions about a session and its person, the newest first."""
         given = {"session": clean(session), "most": MAX_CONCLUSIONS}
         limits = limits_of(self._db, scope)
-        return [KnownConclusion(*row) for row in self._db.execute(_CONCLUSIONS, given | limits)]
+        return [
+            KnownConclusion(
+                *(name, kind, text, at, deriver),
+                *(frozenset(_sources(sources)), frozenset(gone.split())),
+            )
+            for name, kind, text, at, deriver, gone, sources in self._db.execute(
+                _CONCLUSIONS, given | limits
+            )
+        ]
 
     def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:
         """Return the newest passages of a session until a time, in order."""

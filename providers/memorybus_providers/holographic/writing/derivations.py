@@ -43,17 +43,19 @@ update derived set content = '' where scope = :scope and content != '' and event
 ) returning event_id
 """
 _NOTE_DUE = """
-insert or ignore into due select :scope, :cause, :session, :at
-where not exists (select 1 from derived where scope = :scope and cause = :cause)
+insert or ignore into waiting select :scope, :cause, :deriver, :session, :at
+where not exists (
+    select 1 from derived where scope = :scope and cause = :cause and deriver = :deriver
+)
 """
-_SETTLE = "delete from due where scope = ? and cause = ?"
+_SETTLE = "delete from waiting where scope = ? and cause = ? and deriver = ?"
 _DUE = """
 select cause, at, agent, user, workspace, sessions.name, root
-from due join sessions on sessions.id = due.session join scopes on scopes.id = due.scope
-order by at, cause limit ?
+from waiting join sessions on sessions.id = waiting.session
+join scopes on scopes.id = waiting.scope where deriver = ? order by at, cause limit ?
 """
 _SETTLE_OF = """
-delete from due where cause = :cause and scope = (
+delete from waiting where cause = :cause and deriver = :deriver and scope = (
     select id from scopes where agent = :agent and user = :user and workspace = :workspace
 )
 """
@@ -79,7 +81,7 @@ class SqliteDerivations:
         made = self._db.execute(_ADD, (*row, *more)).rowcount
         given = [(place.scope, source, ctx.event_id) for source in sources]
         self._db.executemany(_SOURCES, given)
-        self._db.execute(_SETTLE, (place.scope, cause))
+        self._db.execute(_SETTLE, (place.scope, cause, more[0]))
         return bool(made and content)
 
     def texts(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
@@ -98,7 +100,7 @@ class SqliteDerivations:
         rows = self._db.execute(_RETRACTED, _owner(scope))
         return frozenset(row[0] for row in rows)
 
-    def note_due(self, ctx: HookContext) -> None:
+    def note_due(self, derivers: Sequence[str], ctx: HookContext) -> None:
         """Note that the context's event made its session due, unless that was derived already."""
         place = self._places.get(ctx)
         given = {
@@ -107,20 +109,21 @@ class SqliteDerivations:
             "session": place.session,
             "at": ctx.at,
         }
-        self._db.execute(_NOTE_DUE, given)
+        self._db.executemany(_NOTE_DUE, [{"deriver": name, **given} for name in derivers])
 
-    def due(self, most: int) -> list[Due]:
+    def due(self, deriver: str, most: int) -> list[Due]:
         """Return sessions that are due, those that wait longest first."""
-        rows = self._db.execute(_DUE, (most,)).fetchall()
+        rows = self._db.execute(_DUE, (deriver, most)).fetchall()
         return [
             Due(cause, at, Scope(agent, user, workspace), SessionRef(id=name, root=root))
             for cause, at, agent, user, workspace, name, root in rows
         ]
 
-    def settle(self, done: Iterable[Due]) -> None:
+    def settle(self, deriver: str, done: Iterable[Due]) -> None:
         """Forget that these were due."""
         for due in done:
-            self._db.execute(_SETTLE_OF, {"cause": due.cause, **_owner(due.scope)})
+            given = {"cause": due.cause, "deriver": deriver, **_owner(due.scope)}
+            self._db.execute(_SETTLE_OF, given)
 
 
 def _owner(scope: Scope) -> dict[str, str]:

@@ -172,7 +172,10 @@ from former join sessions on sessions.id = former.session
 where former.scope = any(%s) order by until desc, former.id desc limit %s
 """
 _CONCLUSIONS = """
-select event_id, kind, content, at, deriver from derived
+select event_id, kind, content, at, deriver, supersedes, array(
+    select source from derived_sources
+    where derived_sources.scope = derived.scope and derived_sources.derived = event_id
+) from derived
 join sessions on sessions.id = derived.session
 where derived.scope = any(%(scopes)s) and content <> ''
     and (kind in ('fact', 'profile') or sessions.name = %(session)s)
@@ -323,8 +326,11 @@ class PostgresFacts:
         given = {"session": encode_text(session), "most": MAX_CONCLUSIONS}
         rows = self._db.execute(_CONCLUSIONS, {"scopes": self.scopes(scope), **given})
         return [
-            KnownConclusion(name, kind, decode_text(text), at, decode_text(deriver))
-            for name, kind, text, at, deriver in rows
+            KnownConclusion(
+                *(name, kind, decode_text(text), at, decode_text(deriver)),
+                *(frozenset(map(decode_text, sources)), frozenset(decode_text(gone).split())),
+            )
+            for name, kind, text, at, deriver, gone, sources in rows
         ]
 
     def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:

@@ -39,18 +39,23 @@ update derived set content = '' where scope = %(scope)s and content <> '' and ev
 ) returning event_id
 """
 _NOTE_DUE = """
-insert into due select %(scope)s, %(cause)s, %(session)s, %(at)s
-where not exists (select 1 from derived where scope = %(scope)s and cause = %(cause)s)
-on conflict do nothing
+insert into waiting
+select %(scope)s, %(cause)s, names.deriver, %(session)s, %(at)s
+from unnest(%(derivers)s::text[]) names(deriver)
+where not exists (
+    select 1 from derived
+    where scope = %(scope)s and cause = %(cause)s and derived.deriver = names.deriver
+) on conflict do nothing
 """
-_SETTLE = "delete from due where scope = %s and cause = %s"
+_SETTLE = "delete from waiting where scope = %s and cause = %s and deriver = %s"
 _DUE = """
 select cause, at, agent, person, workspace, sessions.name, root
-from due join sessions on sessions.id = due.session join scopes on scopes.id = due.scope
-order by at, cause collate "C" limit %s
+from waiting join sessions on sessions.id = waiting.session
+join scopes on scopes.id = waiting.scope where deriver = %s order by at, cause collate "C" limit %s
 """
 _SETTLE_OF = """
-delete from due where cause = %s and scope = (select id from scopes where key = %s)
+delete from waiting
+where cause = %s and deriver = %s and scope = (select id from scopes where key = %s)
 """
 
 
@@ -72,7 +77,7 @@ class PostgresDerivations:
         more = (encode_text(event.deriver), " ".join(map(encode_text, event.supersedes)))
         made = self._db.execute(_ADD, (*row, *more)).rowcount
         self._db.execute(_SOURCES, (place.scope, sources, ctx.event_id))
-        self._db.execute(_SETTLE, (place.scope, cause))
+        self._db.execute(_SETTLE, (place.scope, cause, more[0]))
         return bool(made and content)
 
     def texts(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
@@ -94,21 +99,22 @@ class PostgresDerivations:
         rows = self._db.execute(_RETRACTED, (_key(scope),)).fetchall()
         return frozenset(decode_text(row[0]) for row in rows)
 
-    def note_due(self, ctx: HookContext) -> None:
+    def note_due(self, derivers: Sequence[str], ctx: HookContext) -> None:
         """Note that the context's event made its session due, unless that was derived already."""
         place = self._places.get(self._db, ctx)
-        named = {"scope": place.scope, "session": place.session}
+        names = [encode_text(name) for name in derivers]
+        named = {"scope": place.scope, "session": place.session, "derivers": names}
         self._db.execute(_NOTE_DUE, {"cause": ctx.event_id, "at": ctx.at, **named})
 
-    def due(self, most: int) -> list[Due]:
+    def due(self, deriver: str, most: int) -> list[Due]:
         """Return sessions that are due, those that wait longest first."""
-        rows = self._db.execute(_DUE, (most,)).fetchall()
+        rows = self._db.execute(_DUE, (encode_text(deriver), most)).fetchall()
         return [_due(*row) for row in rows]
 
-    def settle(self, done: Iterable[Due]) -> None:
+    def settle(self, deriver: str, done: Iterable[Due]) -> None:
         """Forget that these were due."""
         for due in done:
-            self._db.execute(_SETTLE_OF, (due.cause, _key(due.scope)))
+            self._db.execute(_SETTLE_OF, (due.cause, encode_text(deriver), _key(due.scope)))
 
     def _wait_turn(self, scope: int) -> None:
         """Wait for other lanes that write conclusions of a scope: each must see what came first."""

@@ -11,6 +11,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.model_settings import ModelSettings
 from memorybus.config.settings import load, to_environ
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
+from memorybus.health.model_status import find_model_trouble, read_model
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
 from memorybus_providers.deriving.model import (
@@ -313,3 +314,35 @@ def test_a_key_that_is_missing_is_named(open_it):
     """The variable is named, which this process lacks."""
     with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
         open_it(api_key_env="NO_SUCH_KEY")
+
+
+def findings(redis_client, settings) -> list[tuple[str, str]]:
+    """Return what `status` finds wrong with the model."""
+    status = read_model(redis_client, Keys(settings.namespace), settings.model)
+    assert KEY not in repr(status)
+    return [(finding.code, finding.subject) for finding in find_model_trouble(status)]
+
+
+def test_the_status_shows_use_failures_and_limits(open_it, server, redis_client, make_settings):
+    """G10: an operator sees what was used, since when the model fails, and which limit holds."""
+    table = {"base_url": server.address, "name": "small", "calls_per_hour": 2}
+    settings = make_settings(model=msgspec.convert(table, ModelSettings))
+    assert findings(redis_client, settings) == []
+    model = open_it(calls_per_hour=2)
+    ask(model)
+    status = read_model(redis_client, Keys(settings.namespace), settings.model)
+    assert (status.calls_this_hour, status.calls_this_month) == (1, 1)
+    assert status.tokens_this_hour == status.tokens_this_month == 8 + len(GOOD) // 4
+    server.status = 503
+    with pytest.raises(Unavailable):
+        ask(model)
+    assert findings(redis_client, settings) == [("model", "small")]
+    server.status = 200
+    with pytest.raises(BudgetSpent):
+        ask(open_it(calls_per_hour=2))
+    assert ("model", "calls_per_hour") in findings(redis_client, settings)
+    redis_client.hincrby(Keys(settings.namespace).model[0], "hour", -1)  # as the next hour does
+    assert findings(redis_client, settings) == [("model", "small")]
+    ask(open_it(calls_per_hour=2))
+    assert findings(redis_client, settings) == []
+    assert read_model(redis_client, Keys(settings.namespace), ModelSettings()) is None

@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memorybus.errors import Unavailable
 from memorybus.events import AnyEvent, Derived, Scope, SessionEnded, SessionRef, TurnCompleted
+from memorybus.testing import FakeClock
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.contract.samples import SESSION, SampleStep, feed
 from memorybus_providers.deriving.deriver import Conclusion, Deriver, Material
 from memorybus_providers.deriving.extractive import ExtractiveDeriver
+from memorybus_providers.deriving.model import BudgetSpent, UnreadableAnswer
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_workers.deriving.round import MAX_TRIES, DerivingRound
 
@@ -58,7 +61,10 @@ class Scripted(Deriver):
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[HolographicProvider]:
     """A store in which a session of Ada's has ended."""
-    config = ProviderConfig(name="holographic", home=tmp_path, derive_every_turns=20)
+    names = ("extractive", "scripted")
+    config = ProviderConfig(
+        name="holographic", home=tmp_path, derive_every_turns=20, derivers=names
+    )
     provider = HolographicProvider(config)
     provider.open()
     talk = TurnCompleted(user="I keep bees in Bergen.", assistant="Noted.", ordinal=0)
@@ -79,7 +85,7 @@ def test_a_conclusion_is_published_under_the_key_of_the_person(store):
     assert deriving_round([ExtractiveDeriver()], taken).run(store) == 1
     assert set(taken.places) == {("store:ada:user", ADA, SESSION)}
     assert {event.kind for event in taken.events.values()} == {"summary", "topic", "profile"}
-    assert store.due(10) == []
+    assert store.due("extractive", 10) == []
 
 
 def test_nothing_is_settled_before_redis_has_it(store):
@@ -88,7 +94,7 @@ def test_nothing_is_settled_before_redis_has_it(store):
     deriving = deriving_round([ExtractiveDeriver()], taken)
     taken.answers = False
     assert deriving.run(store) == 0
-    assert len(store.due(10)) == 1
+    assert len(store.due("extractive", 10)) == 1
     before, taken.answers = dict(taken.events), True
     assert deriving.run(store) == 1
     assert taken.events == before
@@ -150,7 +156,7 @@ def test_a_deriver_that_fails_is_left_after_some_tries(store, caplog):
 
     deriving = deriving_round([Scripted(fail)], Published())
     assert [deriving.run(store) for _ in range(MAX_TRIES)] == [0] * (MAX_TRIES - 1) + [1]
-    assert store.due(10) == []
+    assert store.due("scripted", 10) == []
     assert "which is left" in caplog.text
 
 
@@ -164,4 +170,63 @@ def test_a_deriver_that_fails_holds_up_no_other_session(store):
         return []
 
     deriving_round([Scripted(script)], Published()).run(store)
-    assert [due.session for due in store.due(10)] == [SESSION]
+    assert [due.session for due in store.due("scripted", 10)] == [SESSION]
+
+
+def test_a_model_that_is_down_holds_up_no_other_deriver(store, caplog):
+    """While it is down its sessions stay due, and what needs no model is concluded."""
+
+    def fail(material: Material) -> list[Conclusion]:
+        raise Unavailable("the model is down")
+
+    taken = Published()
+    deriving = deriving_round([Scripted(fail), ExtractiveDeriver()], taken)
+    assert [deriving.run(store) for _ in range(MAX_TRIES + 1)] == [1] + [0] * MAX_TRIES
+    assert {event.deriver for event in taken.events.values()} == {"extractive"}
+    assert len(store.due("scripted", 10)) == 1
+    assert caplog.text.count("the model is down") == 1
+
+
+def test_a_person_without_budget_holds_up_nobody(store):
+    """Who has spent their budget waits; the sessions of others are derived."""
+    bob = Scope(agent="coder", user="bob")
+    feed(store, [SampleStep(9, SessionEnded(), bob)])
+
+    def script(material: Material) -> list[Conclusion]:
+        if material.due.scope.user == "ada":
+            raise BudgetSpent("tokens_per_person")
+        return []
+
+    deriving_round([Scripted(script)], Published()).run(store)
+    assert [due.scope for due in store.due("scripted", 10)] == [ADA]
+
+
+def test_what_never_fits_is_left_at_once(store):
+    """An answer that cannot be read is not paid for again."""
+    asked = []
+
+    def fail(material: Material) -> list[Conclusion]:
+        asked.append(material)
+        raise UnreadableAnswer("a novel")
+
+    deriving = deriving_round([Scripted(fail)], Published())
+    assert [deriving.run(store), deriving.run(store)] == [1, 0]
+    assert len(asked) == 1
+
+
+def test_a_session_is_derived_again_only_after_a_rest(store):
+    """What becomes due meanwhile waits, and is derived then; the wall clock does not matter."""
+    clock, asked = FakeClock(), []
+    resting = Scripted(lambda material: asked.append(material) or [])
+    resting.rest = 300.0
+    deriving = DerivingRound([resting], Published(), lambda: True, clock=clock)
+    deriving.run(store)
+    tell(store, SessionEnded(), first=9)
+    clock.wall_ms -= 10_000_000
+    deriving.run(store)
+    assert len(asked) == 1
+    assert len(store.due("scripted", 10)) == 1
+    clock.advance(301)
+    deriving.run(store)
+    assert len(asked) == 2
+    assert store.due("scripted", 10) == []
