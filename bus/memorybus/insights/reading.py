@@ -42,7 +42,7 @@ def read_insights(
         LogUnavailable: Redis is away.
         ArchiveError: the archive or its tombstones cannot be read.
     """
-    chosen = zone_named(zone) if zone else settings.zone
+    chosen = chosen_zone(settings, zone)
     until = clock.now_ms()
     since = max(0, until - days * _DAY_MS)
     wanted = Query(
@@ -64,6 +64,15 @@ def read_insights(
             **figures,
             gaps=[*rows.gaps, *_gaps(figures["overview"], counter.without_content())],
         )
+
+
+def chosen_zone(settings: Settings, name: str) -> tzinfo:
+    """Return the zone of this name; that of the settings for "".
+
+    Raises:
+        ConfigError: there is no such zone.
+    """
+    return zone_named(name) if name else settings.zone
 
 
 def _find(settings: Settings, since: int, clock: Clock) -> tuple[CountableRows, tuple[Query, ...]]:

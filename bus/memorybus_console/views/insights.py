@@ -1,111 +1,61 @@
-"""Shows insights in a terminal of 80 columns: totals, tables with bars, and the week as a map."""
+"""Insights as people read them: totals and tables for any surface, and bars for a terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated
+from datetime import date, datetime, timedelta, tzinfo
+from typing import NamedTuple
 
-import msgspec
+from memorybus.events import LATEST
 from memorybus.insights.report import Activity, Insights, Overview, Share
-from memorybus.text.display import iso
+from memorybus.text.display import one_line
 from rich.console import RenderableType
 from rich.text import Text
 
-from memorybus_console.result import Column, Remark
-from memorybus_console.views.presenter import block, table_of
-from memorybus_console.views.render import count, line
+from memorybus_console.result import Remark
+from memorybus_console.views.presenter import block
+from memorybus_console.views.render import add_row, cell, count, grid, line
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHADES = "·▂▃▅▇█"
 _BAR = 16
+_NAME = 24
 _MOST_ROWS = 8
-
-ShortName = Annotated[str, Column(most=24)]
-Bar = Annotated[Text, Column(title=" ")]
-Day = Annotated[str, Column(most=10)]
+_MOST_DAYS = 60
 
 
-class ShareRow(msgspec.Struct, frozen=True):
-    """A model, platform, agent or person."""
+class Row(NamedTuple):
+    """One name of a table, its cells, and the value of its bar."""
 
-    name: ShortName
-    sessions: str
-    turns: str
-    tokens: str
-    cost: str
-    bar: Bar
+    name: str
+    cells: Sequence[str]
+    value: float = 0
 
 
-class CountRow(msgspec.Struct, frozen=True):
-    """Something that was counted, and its share as a bar."""
+class Section(NamedTuple):
+    """A table: the heads of its columns, its rows, and whether they have bars."""
 
-    name: ShortName
-    count: str
-    bar: Bar
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Row]
+    has_bars: bool = False
 
-
-class SkillRow(msgspec.Struct, frozen=True):
-    """A skill."""
-
-    skill: ShortName
-    loads: int
-    edits: int
-    last: Day
+    @property
+    def most(self) -> float:
+        """The largest value of a bar."""
+        return max((row.value for row in self.rows), default=0)
 
 
-class LongRow(msgspec.Struct, frozen=True):
-    """A long session."""
-
-    session: ShortName
-    user: Annotated[str, Column(most=16)]
-    began: Day
-    hours: str
-    turns: int
-    messages: int
-
-
-class MemoryRow(msgspec.Struct, frozen=True):
-    """What a store, or a provider's tools, learned."""
-
-    where: ShortName
-    learned: int
-    corrected: int
-    removed: int
-
-
-class DerivedRow(msgspec.Struct, frozen=True):
-    """Conclusions of one kind; the cost is in the currency of the deriver's prices."""
-
-    kind: ShortName
-    conclusions: int
-    tokens: int
-    cost: str
-
-
-def insights_parts(insights: Insights) -> Iterator[RenderableType]:
-    """Yield what people see of insights."""
+def insights_parts(insights: Insights, zone: tzinfo) -> Iterator[RenderableType]:
+    """Yield what a terminal shows of insights."""
     yield line(heading(insights), "bold")
     yield block({title: Text(text) for title, text in totals(insights)})
-    yield from _shares("model", insights.models)
-    yield from _shares("platform", insights.platforms)
-    yield from _shares("agent", insights.agents)
-    yield from _shares("person", insights.people)
-    yield from _counts("tool calls", [(each.tool, each.calls) for each in insights.tools])
-    skills = [
-        SkillRow(each.skill, each.loads, each.edits, _day(each.last))
-        for each in insights.skills[:_MOST_ROWS]
-    ]
-    yield from _section("skills", skills)
-    yield from _memories(insights)
-    yield from _section("derived", [
-        DerivedRow(each.kind, each.conclusions, each.tokens_in + each.tokens_out,
-                   "-" if each.cost is None else f"{each.cost:.4f}")
-        for each in insights.derived
-    ])  # fmt: skip
     yield from _week(insights.activity)
-    yield from _section("longest sessions", [
-        LongRow(each.session, each.user, _day(each.began), f"{each.hours:.1f}", each.turns,
-                each.messages)
-        for each in insights.longest
-    ])  # fmt: skip
+    for section in sections(insights, zone):
+        yield line(f"\n{section.title}", "bold")
+        table = grid(*section.heads, *([" "] if section.has_bars else []))
+        for row in section.rows[:_MOST_ROWS]:
+            bars = [cell(bar(row.value, section.most), "cyan")] if section.has_bars else []
+            add_row(table, one_line(row.name or "not recorded", _NAME), *row.cells, *bars)
+        yield table
 
 
 def insights_notes(insights: Insights) -> Iterator[Remark]:
@@ -123,11 +73,12 @@ def heading(insights: Insights) -> str:
 
 def totals(insights: Insights) -> list[tuple[str, str]]:
     """Return the totals by title."""
-    overview, sub = insights.overview, insights.delegations
+    overview, activity, sub = insights.overview, insights.activity, insights.delegations
     return [
         ("sessions", f"{count(overview.sessions)}, {overview.hours:.1f} hours from first to last"),
         ("turns", count(overview.turns)),
-        ("active days", f"{insights.activity.active_days}, in a row {insights.activity.streak}"),
+        ("active days", f"{activity.active_days}, in a row {activity.streak}"),
+        ("busiest day", activity.busiest_day or "none"),
         ("messages", _messages(overview)),
         ("tool calls", count(overview.tool_calls)),
         ("tokens", f"{count(overview.tokens_in)} in, {count(overview.tokens_out)} out"),
@@ -135,6 +86,70 @@ def totals(insights: Insights) -> list[tuple[str, str]]:
         ("compressions", count(insights.compressions)),
         ("delegations", f"{count(sub.count)}, {count(sub.tokens_in + sub.tokens_out)} tokens"),
     ]
+
+
+def sections(insights: Insights, zone: tzinfo) -> list[Section]:
+    """Return the tables that have rows; days are those of the zone."""
+    tables = [
+        _shares("model", insights.models),
+        _shares("platform", insights.platforms),
+        _shares("agent", insights.agents),
+        _shares("person", insights.people),
+        Section("tool calls", ("tool", "calls", "share", "last"), [
+            Row(each.tool, (count(each.calls), f"{each.share:.0%}", day_of(each.last, zone)),
+                each.calls)
+            for each in insights.tools
+        ], has_bars=True),
+        Section("skills", ("skill", "loads", "edits", "last"), [
+            Row(each.skill, (count(each.loads), count(each.edits), day_of(each.last, zone)))
+            for each in insights.skills
+        ]),
+        Section("memories", ("where", "learned", "corrected", "removed"), [
+            Row(each.where, _counts(each.learned, each.corrected, each.removed))
+            for each in insights.memories
+        ]),
+        Section("derived", ("kind", "conclusions", "tokens", "cost"), [
+            Row(each.kind, (*_counts(each.conclusions, each.tokens_in + each.tokens_out),
+                            "-" if each.cost is None else f"{each.cost:.4f}"))
+            for each in insights.derived
+        ]),
+        Section("longest sessions", ("session", "person", "began", "hours", "turns"), [
+            Row(each.session, (one_line(each.user, _BAR), day_of(each.began, zone),
+                               f"{each.hours:.1f}", count(each.turns)))
+            for each in insights.longest
+        ]),
+    ]  # fmt: skip
+    return [section for section in tables if section.rows]
+
+
+def days_of(insights: Insights, zone: tzinfo) -> list[tuple[str, int]]:
+    """Return spans of days with their turns, for at most 60 bars.
+
+    They begin with the report, but if it is long, with the first day that has a turn.
+    """
+    turns = {date.fromisoformat(day): number for day, number in insights.activity.days.items()}
+    until = _moment(insights.until, zone).date()
+    if insights.days > _MOST_DAYS and turns:
+        first = min(turns)
+    else:
+        first = _moment(insights.since, zone).date()
+    until = max([until, *turns])
+    length = (until - first).days + 1
+    step = -(-length // _MOST_DAYS)
+    bars = [(first + timedelta(days=start), 0) for start in range(0, length, step)]
+    for day, number in turns.items():
+        index = (day - first).days // step
+        bars[index] = (bars[index][0], bars[index][1] + number)
+    return [(day.isoformat(), number) for day, number in bars]
+
+
+def _moment(at: int, zone: tzinfo) -> datetime:
+    return datetime.fromtimestamp(min(max(at, 0), LATEST - 86_400_000) / 1000, zone)
+
+
+def day_of(at: int, zone: tzinfo) -> str:
+    """Return the day of a time in milliseconds; "-" if it is unknown."""
+    return _moment(at, zone).date().isoformat() if at > 0 else "-"
 
 
 def _messages(overview: Overview) -> str:
@@ -160,48 +175,19 @@ def shade(value: int, most: int, shades: int) -> int:
     return -(-value * (shades - 1) // most) if value else 0
 
 
-def _day(at: int) -> str:
-    return (iso(at) or "")[:10]
+def _counts(*numbers: int) -> Sequence[str]:
+    return tuple(map(count, numbers))
 
 
-def _bar(value: float, most: float) -> Text:
-    return Text(bar(value, most), "cyan")
-
-
-def _section(title: str, rows: Sequence[msgspec.Struct]) -> Iterator[RenderableType]:
-    if rows:
-        yield line(f"\n{title}", "bold")
-        yield table_of(rows)
-
-
-def _shares(title: str, shares: Sequence[Share]) -> Iterator[RenderableType]:
-    most = max((each.turns for each in shares), default=0)
-    yield from _section(f"by {title}", [
-        ShareRow(
-            each.name or "not recorded",
-            count(each.sessions),
-            count(each.turns),
-            count(each.tokens_in + each.tokens_out),
-            "-" if each.cost is None else cost_of(each.cost),
-            _bar(each.turns, most),
-        )
-        for each in shares[:_MOST_ROWS]
-    ])  # fmt: skip
-
-
-def _counts(title: str, counted: Iterable[tuple[str, int]]) -> Iterator[RenderableType]:
-    shown = list(counted)[:_MOST_ROWS]
-    most = max((amount for _, amount in shown), default=0)
-    rows = [CountRow(name, count(amount), _bar(amount, most)) for name, amount in shown]
-    yield from _section(title, rows)
-
-
-def _memories(insights: Insights) -> Iterator[RenderableType]:
-    rows = [
-        MemoryRow(each.where, each.learned, each.corrected, each.removed)
-        for each in insights.memories
-    ]
-    yield from _section("memories", rows)
+def _shares(title: str, shares: Iterable[Share]) -> Section:
+    heads = (title, "sessions", "turns", "tokens", "cost")
+    return Section(f"by {title}", heads, [
+        Row(each.name,
+            (*_counts(each.sessions, each.turns, each.tokens_in + each.tokens_out),
+             "-" if each.cost is None else cost_of(each.cost)),
+            each.turns)
+        for each in shares
+    ], has_bars=True)  # fmt: skip
 
 
 def _week(activity: Activity) -> Iterator[RenderableType]:
@@ -218,4 +204,3 @@ def _week(activity: Activity) -> Iterator[RenderableType]:
         yield Text.assemble(
             f"{name}  ", (cells, "cyan"), f"  {count(total):>6} ", (bar(total, full, 12), "cyan")
         )
-    yield line(f"busiest day {activity.busiest_day}, busiest hour {activity.busiest_hour}")
