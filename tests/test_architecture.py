@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 ROOTS = (
     "bus/memorybus",
     "bus/memorybus_console",
+    "bus/memorybus_frameworks",
     "bus/memorybus_hermes",
     "providers/memorybus_providers",
     "workers/memorybus_workers",
@@ -584,9 +585,11 @@ def folders(modules: Iterable[Module], root: str) -> set[str]:
 
 
 def test_a_test_is_found_under_the_path_of_what_it_tests():
-    """Unit and integration tests have the code's folders, workers' and Hermes's below theirs."""
-    bus, console, hermes, providers, workers = (folders(sources(), root) for root in ROOTS)
-    below = [("hermes", hermes), ("workers", workers)]
+    """Unit and integration tests have the code's folders, some of them below their root's."""
+    bus, console, frameworks, hermes, providers, workers = (
+        folders(sources(), root) for root in ROOTS
+    )
+    below = [("frameworks", frameworks), ("hermes", hermes), ("workers", workers)]
     mirrored = bus | console | providers
     mirrored |= {Path(name, folder).as_posix() for name, found in below for folder in found}
     tests = [folders(written_tests(), f"tests/{kind}") for kind in ("unit", "integration")]
@@ -690,6 +693,13 @@ def test_hermes_is_an_integration_as_any_other():
             more = of_the_bus(module.tree).difference(PUBLIC_MODULES)
             seen |= {module.name.removeprefix(root): tuple(sorted(more))} if more else {}
     assert seen == HERMES_ALSO_SEES
+
+
+def test_a_framework_is_reached_by_public_names():
+    """The modules for other frameworks import the bus by its public names alone."""
+    modules = [m for m in sources() if m.name.startswith("memorybus_frameworks.")]
+    assert len(modules) > 4
+    assert offenders(lambda m: of_the_bus(m.tree).difference(PUBLIC_MODULES), modules) == {}
 
 
 def test_an_agent_loads_no_heavy_library():

@@ -10,7 +10,15 @@ import pytest
 
 PUBLIC = (
     *("AsyncMemoryBus", "AsyncSession", "HostSessions", "Level", "MemoryBus", "OfferedTools"),
-    *("PacedPublisher", "RecallAnswer", "RecalledItem", "Receipt", "Scope", "Session"),
+    *(
+        "PacedPublisher",
+        "KeyHistory",
+        "RecallAnswer",
+        "RecalledItem",
+        "Receipt",
+        "Scope",
+        "Session",
+    ),
     *("SessionRef", "Settings"),
     *("Tool", "TurnDetails", "clean_text", "load", "memory_write", "offered_tools"),
     *("session_details", "store_key"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memorybus.agent.aio import AsyncMemoryBus, AsyncSession
     from memorybus.agent.client import MemoryBus, offered_tools
+    from memorybus.agent.key_history import KeyHistory
     from memorybus.agent.paced import PacedPublisher
     from memorybus.agent.session import Session
     from memorybus.agent.session_events import TurnDetails, memory_write, session_details
@@ -32,6 +33,7 @@ __all__ = [
     "AsyncMemoryBus",
     "AsyncSession",
     "HostSessions",
+    "KeyHistory",
     "Level",
     "MemoryBus",
     "OfferedTools",
@@ -56,6 +58,7 @@ __all__ = [
 _HOMES = MappingProxyType({
     "agent.aio": ("AsyncMemoryBus", "AsyncSession"),
     "agent.client": ("MemoryBus", "offered_tools"),
+    "agent.key_history": ("KeyHistory",),
     "agent.paced": ("PacedPublisher",),
     "agent.session": ("Session",),
     "agent.session_events": ("TurnDetails", "memory_write", "session_details"),

@@ -311,16 +311,16 @@ class History:
         query: Query,
         before: BackwardMark | None = None,
         *,
+        heads: Sequence[Head] | None = None,
         damage: DamageHandler = RAISE_DAMAGE,
     ) -> Iterator[LoggedEvent]:
         """Yield the events of all partitions, newest first; unwanted ones come as placeholders.
 
         So the caller knows how far it came, and can continue `before` that. The query may not name
-        lineages.
+        lineages. `heads` are the ends of the partitions that are read; if None, those of all.
         """
-        return BackwardReader(self._sources, query, lambda: query, damage, before).events(
-            self.log.heads()
-        )
+        back = BackwardReader(self._sources, query, lambda: query, damage, before)
+        return back.events(self.log.heads() if heads is None else heads)
 
     def forgotten_queries(self) -> tuple[Query, ...]:
         """Return the queries of the tombstones; from then on `read` honours them, too."""
