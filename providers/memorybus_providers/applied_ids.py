@@ -11,15 +11,11 @@ _ID = 16
 
 
 class AppliedIds:
-    """The ids in a ledger's committed rows.
-
-    Attributes:
-        ids: all of them.
-    """
+    """The ids in a ledger's committed rows."""
 
     def __init__(self, kept: int) -> None:
         self._kept = kept
-        self.ids: set[bytes] = set()
+        self.ids: set[bytes] = set()  # all of them
         self._rows: deque[tuple[int, bytes]] = deque()
 
     @property

@@ -62,14 +62,12 @@ from memorybus_providers.tools.reading import ReadingTools, WritingTools, failur
 _MAX_BLOCK_CHARS = 1_150
 """Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""
 
-_PROFILE_CHARS = 2_000
-"""Characters of what a deriver gets to know of a person."""
+_PROFILE_CHARS = 2_000  # characters of what a deriver gets to know of a person
 
 _INSTRUCTION_LABEL = "standing instruction"
 """Stands where others have their speaker, before what a person told the agent to keep to."""
 
-DERIVED = "derived"
-"""The category of notes that a deriver concluded."""
+DERIVED = "derived"  # the category of notes that a deriver concluded
 
 _BLOCK_SECONDS = 5.0
 """Seconds that a block for the system prompt may take: it is built ahead of the session."""
@@ -111,7 +109,6 @@ class FactStore(Protocol):
         """Open a search; within a lane's transaction it sees what that has written.
 
         Args:
-            scope: the owners whose facts are searched.
             seconds: how long a reader waits at most.
         """
         ...

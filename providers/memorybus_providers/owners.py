@@ -15,8 +15,7 @@ from memorybus.msgspec_types import prepared
 
 from memorybus_providers.base import RecallScope
 
-MAX_OWNERS = 32
-"""Owners that one recall asks about at most, the newest (G10)."""
+MAX_OWNERS = 32  # owners that one recall asks about at most, the newest (G10)
 
 _FILE = "owners.jsonl"
 

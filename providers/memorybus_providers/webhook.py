@@ -45,18 +45,13 @@ _STANDARD_SECRET = "whsec_"  # noqa: S105  the prefix of a secret in base64
 
 
 class WebhookOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of a webhook.
-
-    Attributes:
-        api_key_env: see `remote.options.api_key`.
-        api_key_file: see `remote.options.api_key`.
-    """
+    """The options of a webhook."""
 
     base_url: Annotated[
         str, address("https://example.org/hooks/memory", "the address that takes the events")
     ]
-    api_key_env: KeyVariable = ""
-    api_key_file: KeyFile = ""
+    api_key_env: KeyVariable = ""  # see `remote.options.api_key`
+    api_key_file: KeyFile = ""  # see `remote.options.api_key`
     timeout: Annotated[float, Meta(description="seconds for one request")] = 10.0
     allow_private: Annotated[
         bool, Meta(description="whether the address may be in a private network, or this host")

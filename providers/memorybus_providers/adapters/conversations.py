@@ -16,8 +16,7 @@ from memorybus.msgspec_types import prepared
 
 from memorybus_providers.owners import Owner, session_key
 
-MAX_TURNS = 50
-"""The most turns of one owner that are kept, the newest of all sessions (G10)."""
+MAX_TURNS = 50  # the most turns of one owner that are kept, the newest of all sessions (G10)
 
 MAX_BYTES = 262_144
 """The most bytes of an owner's turns; the newest turn is always kept, older ones if they fit

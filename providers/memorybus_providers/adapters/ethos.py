@@ -63,25 +63,19 @@ class LoadContext(msgspec.Struct, frozen=True, kw_only=True):
     """The owner of the memory, and the conversation.
 
     Attributes:
-        session_id: the session; "" if none is known (an operator's recall).
         session_key: the conversation between the agent and the person in the workspace, in every
             session and on every platform.
-        user_id: the person.
-        platform: where the conversation happens; "" in a recall.
-        working_dir: the workspace, if the agent has one.
-        personality_id: the agent's identity.
         memory_scope: always ``per-personality``, since each agent has its own notes.
-        query: the question; None if there is none.
     """
 
-    session_id: str
+    session_id: str  # the session; "" if none is known (an operator's recall)
     session_key: str
-    user_id: str | None = None
-    platform: str = ""
-    working_dir: str | None = None
-    personality_id: str | None = None
+    user_id: str | None = None  # the person
+    platform: str = ""  # where the conversation happens; "" in a recall
+    working_dir: str | None = None  # the workspace, if the agent has one
+    personality_id: str | None = None  # the agent's identity
     memory_scope: Literal["global", "per-personality"] = "per-personality"
-    query: str | None = None
+    query: str | None = None  # the question; None if there is none
 
 
 class MemoryUpdate(msgspec.Struct, frozen=True):
@@ -94,17 +88,11 @@ class MemoryUpdate(msgspec.Struct, frozen=True):
 
 
 class MemoryContext(msgspec.Struct, frozen=True):
-    """What a prefetch returns. Any object or mapping with a text ``content`` is accepted, too.
+    """What a prefetch returns. Any object or mapping with a text ``content`` is accepted, too."""
 
-    Attributes:
-        content: the text that is remembered.
-        source: where it comes from.
-        truncated: whether the text was cut.
-    """
-
-    content: str
-    source: str = "custom"
-    truncated: bool = False
+    content: str  # the text that is remembered
+    source: str = "custom"  # where it comes from
+    truncated: bool = False  # whether the text was cut
 
 
 class TwoMethods(Protocol):

@@ -28,14 +28,12 @@ from memorybus.events import Message, StoreName
 from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classify_error
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
-ENRICH_DEADLINE: Final = 5.0
-"""Seconds in which all providers together must answer."""
+ENRICH_DEADLINE: Final = 5.0  # seconds in which all providers together must answer
 
 COMPRESS_DEADLINE: Final = 120.0
 """The default of the seconds that a provider may take to save what is about to be compressed."""
 
-SHUTDOWN_DEADLINE: Final = 15.0
-"""Seconds in which all providers together must shut down."""
+SHUTDOWN_DEADLINE: Final = 15.0  # seconds in which all providers together must shut down
 
 _MAX_REMEMBERED = 1_000
 """The most events for which it is remembered which providers have taken them, if not all have

@@ -47,18 +47,15 @@ class EntryWrite(msgspec.Struct, frozen=True):
 
     Attributes:
         event_id: the envelope's id, which logs name instead of the text, since that is private.
-        session: the session in which it was written.
-        at: the wall time of the event, milliseconds.
-        scope: the owner of the session.
     """
 
     action: WriteAction
     content: str
     old_text: str
     event_id: str = ""
-    session: str = ""
-    at: int = 0
-    scope: Scope = Scope()
+    session: str = ""  # the session in which it was written
+    at: int = 0  # the wall time of the event, milliseconds
+    scope: Scope = Scope()  # the owner of the session
 
 
 def parse(text: str) -> Entries:

@@ -18,8 +18,7 @@ from memorybus.events import Scope, StoreName
 
 from memorybus_providers.owners import folder_of
 
-_NO_PENDING_WRITE: Final = 0
-"""The number of a token that belongs to no pending write."""
+_NO_PENDING_WRITE: Final = 0  # the number of a token that belongs to no pending write
 
 
 def read(file: Path) -> str:

@@ -21,20 +21,15 @@ class EntryOrigin(msgspec.Struct, frozen=True):
     """Where an entry comes from: the write that made it.
 
     Attributes:
-        session: the session of the write.
-        at: its time, milliseconds.
         agent: the agent of the session; None if it is not known, as for the next two.
-        user: the person of the session.
-        workspace: the workspace of the session.
-        event: the id of the write's event; empty if it is not known.
     """
 
-    session: str = ""
-    at: int = 0
+    session: str = ""  # the session of the write
+    at: int = 0  # its time, milliseconds
     agent: str | None = None
-    user: str | None = None
-    workspace: str | None = None
-    event: str = ""
+    user: str | None = None  # the person of the session
+    workspace: str | None = None  # the workspace of the session
+    event: str = ""  # the id of the write's event; empty if it is not known
 
 
 class Origins:

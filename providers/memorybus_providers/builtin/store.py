@@ -407,7 +407,6 @@ def take_out(home: Path, place: MemoryFile, goes: Callable[[str], bool]) -> tupl
 
     Args:
         home: the home of the instance.
-        place: the file.
         goes: says whether an entry is taken out.
 
     Returns:

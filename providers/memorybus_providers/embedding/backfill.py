@@ -22,41 +22,29 @@ from memorybus_providers.embedding.vectors import Model, UnembeddedFact, VectorS
 
 _log = logging.getLogger("memorybus")
 
-MAX_FACT_CHARS = 2_000
-"""The most characters of a fact that are embedded (G10)."""
+MAX_FACT_CHARS = 2_000  # the most characters of a fact that are embedded (G10)
 
-IDLE_SECONDS = 5.0
-"""Seconds between two searches for facts that another process has stored."""
+IDLE_SECONDS = 5.0  # seconds between two searches for facts that another process has stored
 
-THREAD = "memorybus-meaning"
-"""The name of the thread of each backfill."""
+THREAD = "memorybus-meaning"  # the name of the thread of each backfill
 
 OpenStore = Callable[[], AbstractContextManager[VectorStore | None]]
 """Opens the store for one backfill; None while another process fills it."""
 
-COUNT_SECONDS = 1.0
-"""Seconds between two counts of the missing vectors."""
+COUNT_SECONDS = 1.0  # seconds between two counts of the missing vectors
 
 _PROBE_TEXT = "a word"
 _MAX_QUOTED_CHARS = 300
 
 
 class BackfillSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a backfill.
+    """The settings of a backfill."""
 
-    Attributes:
-        open_store: opens the vectors that are filled in.
-        clock: time.
-        embedder: makes the vectors.
-        batch: how many facts one request has.
-        rebuild: the command with which an operator renews all vectors.
-    """
-
-    open_store: OpenStore
+    open_store: OpenStore  # opens the vectors that are filled in
     clock: Clock
-    embedder: Embedder
-    batch: int = 32
-    rebuild: str = "memorybus rebuild"
+    embedder: Embedder  # makes the vectors
+    batch: int = 32  # how many facts one request has
+    rebuild: str = "memorybus rebuild"  # the command with which an operator renews all vectors
 
 
 class Backfill:

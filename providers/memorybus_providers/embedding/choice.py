@@ -15,7 +15,6 @@ def make_embedder(options: MeaningOptions, cache: Path) -> Embedder:
     """Return the embedder that the options name; nothing is requested or loaded yet.
 
     Args:
-        options: its options.
         cache: where models are kept that were fetched by their names.
 
     Raises:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float32]
-Vectors = NDArray[np.float32]
-"""A matrix with one vector in each row."""
+Vectors = NDArray[np.float32]  # a matrix with one vector in each row
 
 
 class Prompts(msgspec.Struct, frozen=True):
@@ -44,7 +43,6 @@ class Embedder(Protocol):
         """Return one vector for each text, in order, all of one size.
 
         Args:
-            texts: facts, or questions.
             asked: whether they are questions.
 
         Raises:

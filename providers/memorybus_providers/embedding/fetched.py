@@ -15,7 +15,6 @@ class FetchedEmbedder:
     """Runs a model on one thread; what was not fetched is never fetched by it.
 
     Args:
-        name: the model, as fastembed calls it.
         cache: where fastembed keeps the models that it fetched.
         prompts: what the model wants before texts, beside what fastembed adds.
     """

@@ -20,8 +20,7 @@ POOLING: Final = "1_Pooling/config.json"
 PROMPTS: Final = "config_sentence_transformers.json"
 LIMITS: Final = "sentence_bert_config.json"
 
-MAX_TOKENS = 512
-"""The most tokens of a text that are embedded, even if its model takes more (G10)."""
+MAX_TOKENS = 512  # the most tokens of a text that are embedded, even if its model takes more (G10)
 
 _DIGITS = 12
 

@@ -5,17 +5,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-MODEL: Final = "model.onnx"
-"""The file by which a directory is known to hold a model."""
+MODEL: Final = "model.onnx"  # the file by which a directory is known to hold a model
 
-DEFAULT: Final = "default"
-"""The model that is used if no other is named."""
+DEFAULT: Final = "default"  # the model that is used if no other is named
 
-NONE: Final = "none"
-"""Named instead of a model, words alone are compared."""
+NONE: Final = "none"  # named instead of a model, words alone are compared
 
-FETCHED: Final = "fastembed:"
-"""Before the name of a model that `memorybus provider setup` fetches."""
+FETCHED: Final = "fastembed:"  # before the name of a model that `memorybus provider setup` fetches
 
 _LIBRARIES = ("onnxruntime", "tokenizers", "numpy")
 
@@ -39,7 +35,6 @@ def resolve(embedder: str, models: Path | None) -> str:
     """Return the service, model or directory that an option names; "" if words alone are compared.
 
     Args:
-        embedder: the option.
         models: the directory of this host's models.
     """
     if embedder == NONE:

@@ -11,14 +11,12 @@ from memorybus.errors import ProviderError
 from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.pauses import pause_after
 
-MAX_REMEMBERED = 512
-"""The most questions whose vectors are kept, the latest ones (G10)."""
+MAX_REMEMBERED = 512  # the most questions whose vectors are kept, the latest ones (G10)
 
 MAX_WAITING = 4
 """The most questions that wait for the embedder; further ones are answered by words alone (G10)."""
 
-MAX_QUESTION_CHARS = 2_000
-"""The most characters of a question that are embedded (G10)."""
+MAX_QUESTION_CHARS = 2_000  # the most characters of a question that are embedded (G10)
 
 MAX_REST_SECONDS = 30.0
 """The most seconds without a request after failures: somebody waits for an answer."""

@@ -13,11 +13,9 @@ from memorybus_providers.embedding.embedder import Prompts, Vectors
 _REFUSED_STATUSES = frozenset({400, 413, 422})
 """Statuses that concern the texts; all others concern the service or its settings."""
 
-_MAX_ANSWER_BYTES = 1 << 26
-"""The most bytes of an answer (G10)."""
+_MAX_ANSWER_BYTES = 1 << 26  # the most bytes of an answer (G10)
 
-_MAX_QUOTED_CHARS = 200
-"""The most characters of an answer that an error shows."""
+_MAX_QUOTED_CHARS = 200  # the most characters of an answer that an error shows
 
 
 class _Item(msgspec.Struct, frozen=True):

@@ -19,17 +19,11 @@ MAX_BASELINE = 0.95
 
 
 class Model(msgspec.Struct, frozen=True):
-    """The model that made the vectors.
+    """The model that made the vectors."""
 
-    Attributes:
-        name: its name.
-        size: how many numbers each vector has.
-        baseline: the mean cosine of unrelated texts.
-    """
-
-    name: str
-    size: int
-    baseline: float
+    name: str  # its name
+    size: int  # how many numbers each vector has
+    baseline: float  # the mean cosine of unrelated texts
 
     def nearness(self, cosine: float) -> float:
         """Return how near two texts are: 0 if as near as by chance, 1 if they are the same."""

@@ -45,7 +45,6 @@ class NoComparison:
         return ()
 
     def nearness(self, rows: Sequence[int]) -> Mapping[int, Near]:
-        """Return no nearness."""
         return MappingProxyType({})
 
 

@@ -35,8 +35,7 @@ SHARE = 0.4
 """The share of the room that instructions, and what was kept, get at least if others want more."""
 
 MAX_NAMES = 8
-LEAST_TIMES = 2
-"""The most names that are given, and how often each came up at least."""
+LEAST_TIMES = 2  # the most names that are given, and how often each came up at least
 
 MAX_TOPICS = 12
 MAX_TOPIC_CHARS = 140
@@ -44,12 +43,10 @@ MAX_ASKED_WORDS = 5
 """The most lines of what was said, the most characters of such a line, and the most words of what
 was only asked."""
 
-_LINE_CHARS = 38
-"""Characters of a line beside its text: a date and a label."""
+_LINE_CHARS = 38  # characters of a line beside its text: a date and a label
 
 _LEAST_CHARS = 40
-_MORE_CHARS = 70
-"""A line is not cut to fewer characters, and how many say where all of it is."""
+_MORE_CHARS = 70  # a line is not cut to fewer characters, and how many say where all of it is
 
 _NAMES_LABEL = "comes up most"
 _TOPIC_LABEL = "topic"
@@ -69,8 +66,6 @@ def profile(
     """Return what is known of a person, with the texts that fill `budget` characters.
 
     Args:
-        source: reads the facts.
-        scope: whose facts.
         budget: the characters of all lines.
         as_of: only what was known at this time, milliseconds; None for now.
         zone: the time zone in which days begin.

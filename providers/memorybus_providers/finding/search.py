@@ -34,8 +34,7 @@ from memorybus_providers.ranking.shares import merge, share_of_answers
 MAX_CANDIDATES = 80
 """The most facts of talk that are ranked, in addition to the utterances around them (G10)."""
 
-MAX_ANSWERS = 30
-"""The most pieces of long answers that are ranked; a block shows few of them (G10)."""
+MAX_ANSWERS = 30  # the most pieces of long answers that are ranked; a block shows few of them (G10)
 
 MAX_SAID_THEN = 40
 """The most further facts that are ranked because they were said at the time asked for (G10)."""
@@ -62,17 +61,13 @@ class FactSearch:
     """Answers questions from a store.
 
     Args:
-        source: reads the facts.
         begin_comparison: begins to compare facts with a text by their meaning.
-
-    Attributes:
-        source: reads the facts.
     """
 
     def __init__(
         self, source: FactSource, begin_comparison: BeginComparison = begin_no_comparison
     ) -> None:
-        self.source = source
+        self.source = source  # reads the facts
         self._vocabulary = Vocabulary(source)
         self._begin_comparison = begin_comparison
         self._validity = FactValidity(source)
@@ -94,8 +89,6 @@ class FactSearch:
         is near in meaning, or if it names a time at which something was said.
 
         Args:
-            text: the question.
-            scope: whose facts.
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
             as_of: only what was known at this time, milliseconds; None for now. Trust is always
@@ -122,7 +115,6 @@ class FactSearch:
         return self._validity.settle(found, scope, as_of)
 
     def _said_within(self, question: Question, names: frozenset[str], view: View) -> list[Scored]:
-        """Return what was said in the periods that a question names."""
         parts = parts_of_time(question.periods)
         rows = self._rows_by_time(parts, MAX_CANDIDATES, view)
         read = self.source.facts_with_neighbours(rows, 0, view) if rows else ()
@@ -179,7 +171,6 @@ class FactSearch:
     def _search_words(
         self, question: Question, names: frozenset[str], view: View, pool: SearchPool
     ) -> _WordSearch:
-        """Search one pool by words, whose rarity is that in the pool."""
         extent = self.source.extent(view.scope, pool)
         known = self._vocabulary.look_up(question, question.terms_without(names), extent.scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))

@@ -17,22 +17,18 @@ from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.succession import Correction, FormerEntry
 from memorybus_providers.ranking.trust import trust_of
 
-LATEST_STORABLE: Final = (1 << 63) - 1
-"""The latest time that a database can store."""
+LATEST_STORABLE: Final = (1 << 63) - 1  # the latest time that a database can store
 
-MAX_FACTS = 500
-"""The most facts of one list, the newest (G10)."""
+MAX_FACTS = 500  # the most facts of one list, the newest (G10)
 
-MAX_KEPT = 100
-"""The most kept facts that are read if nothing is asked, the newest (G10)."""
+MAX_KEPT = 100  # the most kept facts that are read if nothing is asked, the newest (G10)
 
 MAX_SAID = 50
 MAX_SESSIONS = 20
 """The most utterances of people that are read then of each session, and of how many sessions, the
 newest (G10)."""
 
-MAX_RECENT_SESSIONS = 500
-"""The most sessions among which these are chosen, the last ones (G10)."""
+MAX_RECENT_SESSIONS = 500  # the most sessions among which these are chosen, the last ones (G10)
 
 
 MAX_CONCLUSIONS = 100
@@ -44,17 +40,14 @@ class View(msgspec.Struct, frozen=True):
     """What a question may see.
 
     Attributes:
-        scope: whose facts.
         about: only what this person said, and kept facts that name the person (folded); empty for
             everything.
-        known_by: only what was said until this time, milliseconds.
-        left_out: rows that are not searched.
     """
 
-    scope: RecallScope
+    scope: RecallScope  # whose facts
     about: str = ""
-    known_by: int = LATEST_STORABLE
-    left_out: frozenset[int] = frozenset()
+    known_by: int = LATEST_STORABLE  # only what was said until this time, milliseconds
+    left_out: frozenset[int] = frozenset()  # rows that are not searched
 
     @property
     def narrowed(self) -> bool:
@@ -126,7 +119,6 @@ class FactSource(Protocol):
 
         Args:
             phrases: each as its folded words.
-            scope: whose facts.
             most: the most facts to return.
             as_of: only what was said until this time, milliseconds; everything if None.
         """

@@ -14,8 +14,7 @@ from memorybus_providers.language.query import Term, stems
 from memorybus_providers.ranking.ranking import Fact, Scored
 from memorybus_providers.ranking.succession import Succession, apply_successions
 
-MAX_EXAMINED = 15
-"""The most found facts, the best ones, for which replacements are looked up (G10)."""
+MAX_EXAMINED = 15  # the most found facts, the best ones, for which replacements are looked up (G10)
 
 
 class FactValidity:
@@ -31,7 +30,6 @@ class FactValidity:
 
         Args:
             found: what was found, best first.
-            scope: whose facts.
             as_of: the time for which it is asked what was true, milliseconds; None for now.
         """
         best = [one.fact for one in found[:MAX_EXAMINED]]

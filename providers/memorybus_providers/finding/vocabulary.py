@@ -21,28 +21,21 @@ from memorybus_providers.language.unknown_words import (
 )
 from memorybus_providers.language.words import MARK, split_token
 
-MAX_TOKENS = 20_000
-"""The most tokens that are read for one question (G10)."""
+MAX_TOKENS = 20_000  # the most tokens that are read for one question (G10)
 
 _MIN_SHARED_CHARS = 3
 """Forms of a word share at least this many first characters; a shorter stem has no other forms."""
 
 _AFTER_MARK = chr(ord(MARK) + 1)
 
-_TokenCounts = dict[tuple[str, str], int]
-"""How many facts contain a token, by scope and token."""
+_TokenCounts = dict[tuple[str, str], int]  # how many facts contain a token, by scope and token
 
 
 class KnownTerm(msgspec.Struct, frozen=True):
-    """What a vocabulary knows of a term.
+    """What a vocabulary knows of a term."""
 
-    Attributes:
-        term: the term, with the forms that occur.
-        facts: how many facts contain it; a fact with two of its forms counts twice.
-    """
-
-    term: Term
-    facts: int
+    term: Term  # the term, with the forms that occur
+    facts: int  # how many facts contain it; a fact with two of its forms counts twice
 
 
 class Vocabulary:

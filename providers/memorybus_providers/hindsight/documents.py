@@ -25,36 +25,24 @@ class Document(msgspec.Struct, frozen=True):
     """A text with everything that Hindsight is told about it.
 
     Attributes:
-        id: its name within a bank; a document of the same name replaces it.
-        content: the text.
-        context: a few words that tell Hindsight's model what the text is.
         metadata: its kind, owner and origin; each memory derived from the text has it, too.
-        tags: name its owner, and its store if it is an entry of one.
-        at: when it was said, milliseconds.
     """
 
-    id: str
-    content: str
-    context: str
+    id: str  # its name within a bank; a document of the same name replaces it
+    content: str  # the text
+    context: str  # a few words that tell Hindsight's model what the text is
     metadata: dict[str, str]
-    tags: tuple[str, ...]
-    at: int
+    tags: tuple[str, ...]  # name its owner, and its store if it is an entry of one
+    at: int  # when it was said, milliseconds
 
 
 class StoredDocument(msgspec.Struct, frozen=True):
-    """A document as Hindsight returns it.
+    """A document as Hindsight returns it."""
 
-    Attributes:
-        id: its name within the bank.
-        text: the text as it was sent; "" if the server keeps no texts.
-        metadata: its kind, owner and origin.
-        tags: name its owner, and its store if it is an entry of one.
-    """
-
-    id: str
-    text: str
-    metadata: dict[str, str]
-    tags: tuple[str, ...]
+    id: str  # its name within the bank
+    text: str  # the text as it was sent; "" if the server keeps no texts
+    metadata: dict[str, str]  # its kind, owner and origin
+    tags: tuple[str, ...]  # name its owner, and its store if it is an entry of one
 
     @property
     def kind(self) -> str:

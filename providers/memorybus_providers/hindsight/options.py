@@ -6,8 +6,7 @@ from msgspec import Meta
 
 from memorybus_providers.remote.options import ServerOptions, address, prefix_of
 
-Budget = Literal["low", "mid", "high"]
-"""How thoroughly Hindsight searches (``budget``)."""
+Budget = Literal["low", "mid", "high"]  # how thoroughly Hindsight searches (``budget``)
 
 _Seconds = Annotated[
     float, Meta(description="seconds for one write: Hindsight's model reads the text meanwhile")

@@ -44,11 +44,9 @@ _MAX_BANKS = 32
 """The most banks that one recall searches, those last written; only a recall for several owners
 needs more than one."""
 
-_CHARS_PER_TOKEN = 4
-"""About how many characters a token has."""
+_CHARS_PER_TOKEN = 4  # about how many characters a token has
 
-_ERASE_SECONDS = 120.0
-"""Seconds that an erasure or an export may take for one bank."""
+_ERASE_SECONDS = 120.0  # seconds that an erasure or an export may take for one bank
 
 _WORD = re.compile(r"[^\W_]")
 _TRACES = (
@@ -203,7 +201,6 @@ class HindsightProvider(RemoteProvider["HindsightService"]):
         )
 
     def run_tool(self, call: tools.HindsightCall, ctx: HookContext) -> Mapping[str, Any]:
-        """Run a tool."""
         calls, scope = self._calls(ctx.deadline), RecallScope.own(ctx.scope)
         bank = self._bank(ctx.scope)
         match call:

@@ -96,8 +96,7 @@ _OWNERS = """
 select agent, user, workspace, facts + answers from scopes
 where (agent, user, workspace) > (?, ?, ?) order by agent, user, workspace
 """
-_BEFORE_ALL_OWNERS = ("", "", "")
-"""No agent has an empty name, so every owner sorts after this one."""
+_BEFORE_ALL_OWNERS = ("", "", "")  # no agent has an empty name, so every owner sorts after this one
 
 
 def owners(db: sqlite3.Connection, after: tuple[str, str, str] | None) -> Iterator[MemoryOwner]:
@@ -138,8 +137,6 @@ class SqliteErasure:
     """Erases all that is stored of scopes.
 
     Args:
-        db: the database.
-        path: its file.
         writing: opens a transaction and commits it.
     """
 

@@ -52,7 +52,6 @@ class HolographicStore:
     """Owns the connection.
 
     Args:
-        path: the database.
         searching: makes the search in it.
     """
 
@@ -107,7 +106,6 @@ class HolographicStore:
             return SqliteErasure(self.db, self.path, self._writing).erase(scope)
 
     def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield all that is stored of a scope."""
         with self.translating_errors():
             yield from stored_memories(self.db, scope)
 

@@ -31,14 +31,12 @@ T = TypeVar("T")
 
 _PAGE = 100
 
-_AT_ONCE = 3
-"""The most requests of recalls that run at the same time (G10)."""
+_AT_ONCE = 3  # the most requests of recalls that run at the same time (G10)
 
 _MAX_CONTEXTS = 512
 """The most base contexts that are remembered; the oldest are dropped first (G10)."""
 
-_ERASE_SECONDS = 3_600.0
-"""Seconds that an erasure or an export may take."""
+_ERASE_SECONDS = 3_600.0  # seconds that an erasure or an export may take
 
 _QUESTIONS = "questions"
 """The name under which questions to Honcho's model are counted over all hosts."""
@@ -75,7 +73,6 @@ class Account:
             )
 
     def apply_store_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Apply a write to a store."""
         self._act_in_workspace(ctx, lambda tenant: tenant.apply_write(event, ctx))
 
     def link_session(
@@ -180,7 +177,6 @@ class Account:
     # -- tools ------------------------------------------------------------------------------------
 
     def run_tool(self, call: tools.HonchoCall, ctx: HookContext) -> Mapping[str, Any]:
-        """Run a tool."""
         if isinstance(call, tools.Conclude | tools.Card):
             return self._act_in_workspace(ctx, lambda tenant: run_tool(call, tenant, ctx))
         with self._service.requests_within(ctx.deadline):

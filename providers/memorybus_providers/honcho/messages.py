@@ -17,27 +17,18 @@ from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.owners import Owner
 from memorybus_providers.remote.texts import name_of, sendable, split_text
 
-MAX_MESSAGE_CHARS: Final = 25_000
-"""The most characters of a message."""
+MAX_MESSAGE_CHARS: Final = 25_000  # the most characters of a message
 
-MAX_MESSAGES: Final = 100
-"""The most messages of a request."""
+MAX_MESSAGES: Final = 100  # the most messages of a request
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True):
-    """One message that is sent to Honcho.
+    """One message that is sent to Honcho."""
 
-    Attributes:
-        by_person: whether the person said it; if not, the agent did.
-        content: the text; not blank.
-        metadata: ``event_id``, by which it is found again, and where it was said.
-        reasoned: whether Honcho should reason about it.
-    """
-
-    by_person: bool
-    content: str
-    metadata: dict[str, Any]
-    reasoned: bool = True
+    by_person: bool  # whether the person said it; if not, the agent did
+    content: str  # the text; not blank
+    metadata: dict[str, Any]  # ``event_id``, by which it is found again, and where it was said
+    reasoned: bool = True  # whether Honcho should reason about it
 
 
 def messages_of_turn(event: TurnCompleted, ctx: HookContext) -> list[OutgoingMessage]:
@@ -67,7 +58,6 @@ def plan_changes(event: MemoryWritten, stored: Mapping[str, str]) -> tuple[list[
     several different ones do, none is deleted.
 
     Args:
-        event: the write.
         stored: the texts of the store's conclusions, by id.
 
     Returns:

@@ -28,8 +28,7 @@ from memorybus_providers.remote.texts import sendable
 if TYPE_CHECKING:
     from memorybus_providers.honcho.account import Account
 
-_MAX_METADATA_CHARS = 500
-"""The most characters of each text in a session's metadata (G10)."""
+_MAX_METADATA_CHARS = 500  # the most characters of each text in a session's metadata (G10)
 
 
 class HonchoProvider(RemoteProvider["Account"]):
@@ -110,7 +109,6 @@ class HonchoProvider(RemoteProvider["Account"]):
         return self.client.base_text(scope)
 
     def run_tool(self, call: tools.HonchoCall, ctx: HookContext) -> Mapping[str, Any]:
-        """Run a tool."""
         return self.client.run_tool(call, ctx)
 
     # -- erasure and export -----------------------------------------------------------------------

@@ -30,8 +30,7 @@ from memorybus_providers.honcho.options import HonchoOptions
 from memorybus_providers.honcho.service import HonchoService
 from memorybus_providers.owners import MAX_OWNERS, Owner, single_owner
 
-_MAX_KEPT = 512
-"""The most workspaces that are remembered, and the most sessions of each (G10)."""
+_MAX_KEPT = 512  # the most workspaces that are remembered, and the most sessions of each (G10)
 
 _PAGE = 100
 
@@ -42,22 +41,19 @@ class Tenant:
     Attributes:
         owner: the owner.
         honcho: the workspace's client.
-        agent: the peer that is the agent.
-        person: the peer that is the person.
-        is_there: whether the workspace is known to exist.
     """
 
     def __init__(self, honcho: Honcho, owner: Owner, options: HonchoOptions) -> None:
         self.owner, self.honcho = owner, honcho
-        self.agent = Peer(agent_of(owner), honcho)
-        self.person = Peer(person_of(owner), honcho)
+        self.agent = Peer(agent_of(owner), honcho)  # the peer that is the agent
+        self.person = Peer(person_of(owner), honcho)  # the peer that is the person
         self._observer = self.agent if options.agent_observes else self.person
         self._owner_metadata = owner_metadata(options.prefix, owner)
         self._members: list[tuple[str, SessionPeerConfig]] = [
             (self.person.id, _peer_config(options.observe_person, options.person_observes)),
             (self.agent.id, _peer_config(options.observe_agent, options.agent_observes)),
         ]
-        self.is_there = False
+        self.is_there = False  # whether the workspace is known to exist
         self._places: OrderedDict[str, str] = OrderedDict()
 
     def ensure_exists(self) -> None:
@@ -90,7 +86,6 @@ class Tenant:
         """Store metadata of a session.
 
         Args:
-            metadata: texts by name.
             continues: the session that it continues, in whose place it is then kept; "" for none.
         """
         session = self.honcho.session(session_of(session_id), peers=list(self._members))

@@ -44,8 +44,7 @@ _SCRIPTS: Final = (
 )
 """Scripts other than Latin, and the languages whose stemmers are used for them."""
 
-_SHARED_LETTERS = 5
-"""Forms of a word share this many first letters, if there is no stemmer."""
+_SHARED_LETTERS = 5  # forms of a word share this many first letters, if there is no stemmer
 
 _ENGLISH_TOO: Final = frozenset(
     {

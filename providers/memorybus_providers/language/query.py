@@ -45,11 +45,9 @@ from memorybus_providers.language.words import (
     whole_words,
 )
 
-MAX_WORDS = 64
-"""The most words of a question that are read (G10)."""
+MAX_WORDS = 64  # the most words of a question that are read (G10)
 
-MAX_TERMS = 24
-"""The most terms of a search, the rarest ones (G10)."""
+MAX_TERMS = 24  # the most terms of a search, the rarest ones (G10)
 
 MAX_MATCHES = 20_000
 """The most rows that a search may read: further common terms only count in ranking (G10)."""
@@ -92,19 +90,17 @@ class Term(msgspec.Struct, frozen=True):
     """One word or name that a question asks for.
 
     Attributes:
-        stem: the stem that identifies it.
         forms: its tokens in the index: at first those that follow from the question, and after
             `Vocabulary.look_up` those that the index contains.
         kin: the stems of its forms; empty if `forms` are all forms that it can have.
-        word: the word of the question, folded; empty in scripts without spaces.
         extra: whether it only supports other terms, so that it does not matter if it is unknown.
         weight: how much it counts: 1 for a term of the question itself, less for its context.
     """
 
-    stem: str
+    stem: str  # the stem that identifies it
     forms: tuple[str, ...]
     kin: frozenset[str] = frozenset()
-    word: str = ""
+    word: str = ""  # the word of the question, folded; empty in scripts without spaces
     extra: bool = False
     weight: float = 1.0
 
@@ -113,31 +109,24 @@ class Question(msgspec.Struct, frozen=True):
     """A question that was read.
 
     Attributes:
-        words: its words, folded, in order, each once.
-        terms: the terms that carry meaning.
-        months: the months that it names, 1 to 12.
-        years: the years that it names.
         languages: the languages in which its words are stemmed (see `languages`).
         names: the folded words that have a capital letter within a sentence, like names. It is
             empty if the question may be German, in which all nouns have one.
-        mine: the folded words after "my" or "our", two for each.
         periods: the times that it asks for; the words that name them are not terms.
         dates: the folded words that name days ("april", "17"); they are terms, too.
-        requests: the words with which it asks for something to be done.
-        zone: the time zone in which days begin.
     """
 
-    words: tuple[str, ...]
-    terms: tuple[Term, ...]
-    months: frozenset[int]
-    years: frozenset[int]
+    words: tuple[str, ...]  # its words, folded, in order, each once
+    terms: tuple[Term, ...]  # the terms that carry meaning
+    months: frozenset[int]  # the months that it names, 1 to 12
+    years: frozenset[int]  # the years that it names
     languages: tuple[str, ...] = ("english",)
     names: frozenset[str] = frozenset()
-    mine: frozenset[str] = frozenset()
+    mine: frozenset[str] = frozenset()  # the folded words after "my" or "our", two for each
     periods: tuple[Period, ...] = ()
     dates: frozenset[str] = frozenset()
-    requests: frozenset[str] = frozenset()
-    zone: tzinfo = UTC
+    requests: frozenset[str] = frozenset()  # the words with which it asks for something to be done
+    zone: tzinfo = UTC  # the time zone in which days begin
 
     def names_only_a_time(self, names: Collection[str]) -> bool:
         """Return whether it asks only for what was said at a time, perhaps by some speakers."""
@@ -193,7 +182,6 @@ def parse_question(
     """Read a question; any text can be a question.
 
     Args:
-        text: the question.
         aside: the context of the question (see `sentences`): the more the question itself says, the
             less the words of the context count.
         now: when it is asked, milliseconds; if None, only names of months and years are seen.
@@ -272,7 +260,6 @@ def choose_terms(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
     """Return the terms to search for, within limits: those with more weight first, then rare ones.
 
     Args:
-        terms: the question's terms.
         found: how many facts contain each, by stem.
     """
     known = (term for term in terms if found[term.stem])
@@ -334,7 +321,6 @@ def _plain(said: Iterable[str]) -> tuple[str, ...]:
 
 
 def _terms_of(text: str, languages: Sequence[str], stops: Collection[str]) -> dict[str, Term]:
-    """Return the terms of a text, by their stems."""
     asked_for, named = _without_stop_words(_said(text), stops), identifiers(text)
     return {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
 

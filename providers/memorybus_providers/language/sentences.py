@@ -36,23 +36,17 @@ _ASKING_WORDS = """
     wat wanneer waar wie waarom welk welke hoe kun kan zeg herinner toon geef vind schrijf stuur
     zoek boek help maak
 """
-_ASKING: Final = frozenset(_ASKING_WORDS.split())
-"""Words with which questions and requests begin."""
+_ASKING: Final = frozenset(_ASKING_WORDS.split())  # words with which questions and requests begin
 
 _MIN_SPLIT_CHARS = 60
 """A prompt of at least this many characters may contain more than its question."""
 
 
 class SplitPrompt(NamedTuple):
-    """A prompt in two parts.
+    """A prompt in two parts."""
 
-    Attributes:
-        asked: the sentences that ask, in their order; the whole text if all do or none does.
-        aside: the other sentences.
-    """
-
-    asked: str
-    aside: str = ""
+    asked: str  # the sentences that ask, in their order; the whole text if all do or none does
+    aside: str = ""  # the other sentences
 
 
 def split_prompt(text: str) -> SplitPrompt:

@@ -26,18 +26,14 @@ from memorybus_providers.language.time_words import (
 )
 from memorybus_providers.language.words import folded
 
-YEARS_OF_A_MONTH = 8
-"""How many years a month without a year stands for: this one and those before."""
+YEARS_OF_A_MONTH = 8  # how many years a month without a year stands for: this one and those before
 
-MAX_READ_CHARS = 1_000
-"""The most characters of a question in which times are read (G10)."""
+MAX_READ_CHARS = 1_000  # the most characters of a question in which times are read (G10)
 
-MOST_TIMES = 4
-"""The most times of a question that are read (G10); each may be several periods."""
+MOST_TIMES = 4  # the most times of a question that are read (G10); each may be several periods
 
 _HOUR_MS = 3_600_000
-DAY_MS = 24 * _HOUR_MS
-"""One day."""
+DAY_MS = 24 * _HOUR_MS  # one day
 
 _EPOCH = date(1970, 1, 1)
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
@@ -65,21 +61,13 @@ class Period(msgspec.Struct, frozen=True, order=True):
 
 
 class NamedTimes(msgspec.Struct, frozen=True):
-    """The times that a question names.
+    """The times that a question names."""
 
-    Attributes:
-        periods: the spans of these times; empty if it names none.
-        months: the months of the year that are named, 1 to 12.
-        years: the years that are named, with or without a month.
-        rest: the question without the words that name times.
-        dates: the words that name days of a month ("April 17"), which a fact may contain.
-    """
-
-    periods: tuple[Period, ...] = ()
-    months: frozenset[int] = frozenset()
-    years: frozenset[int] = frozenset()
-    rest: str = ""
-    dates: str = ""
+    periods: tuple[Period, ...] = ()  # the spans of these times; empty if it names none
+    months: frozenset[int] = frozenset()  # the months of the year that are named, 1 to 12
+    years: frozenset[int] = frozenset()  # the years that are named, with or without a month
+    rest: str = ""  # the question without the words that name times
+    dates: str = ""  # the words that name days of a month ("April 17"), which a fact may contain
 
 
 class _Read(NamedTuple):
@@ -94,7 +82,6 @@ def read_times(text: str, now: int, languages: Collection[str], zone: tzinfo = U
     """Return the times that a question names; any text can be a question.
 
     Args:
-        text: the question.
         now: when it is asked, milliseconds.
         languages: the languages of which it may be.
         zone: the time zone in which days begin.

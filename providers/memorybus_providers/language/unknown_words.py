@@ -11,8 +11,7 @@ from typing import Final
 from memorybus_providers.language.query import Term
 from memorybus_providers.language.words import script_of, split_token
 
-MAX_UNKNOWN = 3
-"""The most unknown words of a question that are compared (G10)."""
+MAX_UNKNOWN = 3  # the most unknown words of a question that are compared (G10)
 
 LAST_CHARACTER: Final = "\U0010ffff"
 """A character that sorts after all others, for the end of a range of words."""
@@ -23,8 +22,7 @@ _MIN_LETTERS = 5
 _MIN_SHARED_RATIO = 0.6
 """The common beginning of words of a family has at least this share of the longer word."""
 
-TokenSpan = tuple[str, str]
-"""A range of tokens: from the first text to just before the second."""
+TokenSpan = tuple[str, str]  # a range of tokens: from the first text to just before the second
 
 
 def may_mean_another(term: Term) -> bool:

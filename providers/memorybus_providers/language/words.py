@@ -117,7 +117,6 @@ def tokens(text: str, *, signed: bool = True) -> list[str]:
     """Return the tokens of a text in order, with repetitions; see the module's docstring.
 
     Args:
-        text: any text.
         signed: whether names with signs ("C++", "srv-17") are looked for, which takes longer.
     """
     words = _words(text, _index_tokens)
@@ -163,12 +162,7 @@ def parts_of(words: Iterable[str]) -> list[str]:
 
 
 def without_words(text: str, left_out: Collection[str]) -> str:
-    """Return a text without some words and the "'s" after them; the same text if no word is left.
-
-    Args:
-        text: any text.
-        left_out: the words, folded.
-    """
+    """Return a text without some words and the "'s" after them; all of it if none is left."""
     if not left_out:
         return text
     kept = _POSSESSOR.sub(lambda found: "" if folded(found[1]) in left_out else found[0], text)
@@ -224,7 +218,6 @@ def _words(text: str, cut: Callable[[str], tuple[str, ...]]) -> list[str]:
 
 @lru_cache(maxsize=1 << 15)
 def _index_tokens(word: str) -> tuple[str, ...]:
-    """Return the tokens of a word in the index."""
     if word.isascii():
         return (word,)
     return tuple(token for run in _RUNS.finditer(word) for token in _tokens_of_run(run))

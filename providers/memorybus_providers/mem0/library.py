@@ -23,8 +23,7 @@ from memorybus_providers.remote.options import read_private
 if TYPE_CHECKING:
     from mem0 import Memory
 
-_MAX_MEMORIES = 100_000
-"""The most memories of one listing; without it Mem0 shows 20."""
+_MAX_MEMORIES = 100_000  # the most memories of one listing; without it Mem0 shows 20
 
 _THRESHOLD = 0.1
 _MAX_TRIES = 3
@@ -58,7 +57,6 @@ class LibraryStore:
             self._memory.add(messages, **ids, run_id=run, metadata=metadata, infer=infer)
 
     def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Mem0Memory]:
-        """Return the memories of a run."""
         return list(self.list_rows({**msgspec.structs.asdict(owner), "run_id": run}, deadline))
 
     def search(

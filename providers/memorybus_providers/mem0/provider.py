@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 _Mem0Store: TypeAlias = "LibraryStore | ServerStore"
 
-_ERASE_SECONDS = 120.0
-"""Seconds for one call of an erasure or an export."""
+_ERASE_SECONDS = 120.0  # seconds for one call of an erasure or an export
 
 
 class _Mem0(RemoteProvider["_Mem0Store"]):
@@ -144,7 +143,6 @@ class _Mem0(RemoteProvider["_Mem0Store"]):
         return Residue(len(rows), self.client.residue())
 
     def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
-        """Yield all memories of a scope."""
         filters = memories.filters_of(self._options.prefix, scope)
         for row in self.client.list_rows(filters, _ERASE_SECONDS):
             yield memories.to_stored_memory(row)
@@ -157,7 +155,6 @@ class _Mem0(RemoteProvider["_Mem0Store"]):
         return [memories.to_recollection(row) for row in found]
 
     def run_tool(self, call: tools.Mem0Call, ctx: HookContext) -> Mapping[str, Any]:
-        """Run a tool."""
         match call:
             case tools.Mem0Search():
                 scope = RecallScope.own(ctx.scope)

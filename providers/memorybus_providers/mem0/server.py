@@ -17,8 +17,7 @@ from memorybus_providers.mem0.memories import Filters, Mem0Memory, Messages, Own
 from memorybus_providers.mem0.options import Mem0ServerOptions
 from memorybus_providers.remote.http import HttpService
 
-_DEADLINE_SHARE = 0.9
-"""The part of a hook's deadline that one request may take."""
+_DEADLINE_SHARE = 0.9  # the part of a hook's deadline that one request may take
 
 _HISTORY = (
     "Mem0's server keeps the texts of deleted memories in its history database (HISTORY_DB_PATH, "
@@ -67,7 +66,6 @@ class ServerStore:
         self._request("POST", "/memories", deadline, body=body)
 
     def rows_of_run(self, owner: OwnerIds, run: str, deadline: float) -> Sequence[Mem0Memory]:
-        """Return the memories of a run."""
         return self._by_ids({**msgspec.structs.asdict(owner), "run_id": run}, deadline)
 
     def search(

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from memorybus_providers.mentisdb.store import MentisStore
 
 
-_EXPORT_SECONDS = 3_600.0
-"""Seconds that an export may take."""
+_EXPORT_SECONDS = 3_600.0  # seconds that an export may take
 
 _ALL_OWNERS = RecallScope(None, None, None)
 
@@ -158,7 +157,6 @@ class MentisDbProvider(RemoteProvider["MentisStore"]):
             return find_near(store, ctx.scope, query, self._options.results)
 
     def run_tool(self, call: tools.MentisCall, ctx: HookContext) -> Mapping[str, Any]:
-        """Run a tool."""
         if isinstance(call, tools.MentisSearch):
             asked = RecallContext(RecallScope.own(ctx.scope), deadline=ctx.deadline)
             recollections = self.prefetch(call.text, asked)[: call.limit]
@@ -196,9 +194,7 @@ def find_near(store: MentisStore, scope: RecallScope, query: str, most: int) -> 
     """Return thoughts near a question, best first; without a question, the newest entries.
 
     Args:
-        store: the chains.
         scope: the owners; at most `MAX_OWNERS` of them are searched.
-        query: the question.
         most: the most thoughts of each owner.
     """
     question = clean_question(query)
@@ -222,7 +218,6 @@ def _search_ranked(store: MentisStore, own: str, text: str, most: int) -> list[R
 
 
 def _newest_entries(store: MentisStore, own: str, _: str, most: int) -> list[Recollection]:
-    """Return the newest entries of the stores."""
     entries = store.search(own, [thoughts.store_tag(name) for name in ("user", "memory")])
     newest = store.ledger(own).current_thoughts(entries)[-most:]
     return [_to_recollection(thought, 0.0) for thought in reversed(newest)]

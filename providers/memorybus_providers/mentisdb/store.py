@@ -21,8 +21,7 @@ from memorybus_providers.remote.texts import name_of, sendable
 _MAX_SESSIONS = 4_096
 """The most sessions whose chain and last thought are remembered; the oldest are dropped (G10)."""
 
-MOST_MARKS = 1_000
-"""The most marks of a chain that are read, the newest (G10)."""
+MOST_MARKS = 1_000  # the most marks of a chain that are read, the newest (G10)
 
 MOST_CHAINS = 64
 """The most chains of an owner that one recall searches: its own and the newest branches (G10)."""
@@ -160,7 +159,6 @@ class MentisStore(HttpService):
         self._append(place, thoughts.draft_of_lineage(reason, before, source, ctx), ctx)
 
     def last_thought(self, chain: str, session_id: str) -> Thought | None:
-        """Return the last thought of a session in a chain."""
         key = (chain, session_id)
         thought = self._last.get(key)
         if thought is None:
@@ -233,7 +231,6 @@ class MentisStore(HttpService):
         return self._send(ThoughtPage, "POST", "/v1/search", body).thoughts
 
     def ledger(self, chain: str) -> MentisLedger:
-        """Return the ledger of a chain."""
         return thoughts.read_marks(self.search(chain, thoughts.TAGS, MOST_MARKS))
 
     def ledgers(self, chain: str) -> dict[str, MentisLedger]:

@@ -20,17 +20,13 @@ from memorybus_providers.remote import texts
 from memorybus_providers.remote.texts import name_of, sendable, split_text
 
 TAG_PREFIX: Final = "mb:"
-MARK: Final = "mb:mark"
-"""The tag of thoughts that are not memories, so that no recall shows them."""
+MARK: Final = "mb:mark"  # the tag of thoughts that are not memories, so that no recall shows them
 
-GONE: Final = "mb:gone"
-"""The tag of thoughts whose relations retract or replace others."""
+GONE: Final = "mb:gone"  # the tag of thoughts whose relations retract or replace others
 
-BRANCH: Final = "mb:branch"
-"""The tag of marks whose content is the name of a branch's chain."""
+BRANCH: Final = "mb:branch"  # the tag of marks whose content is the name of a branch's chain
 
-MAX_THOUGHT_CHARS = 400_000
-"""The most characters of a thought: the server accepts bodies of 2 MB."""
+MAX_THOUGHT_CHARS = 400_000  # the most characters of a thought: the server accepts bodies of 2 MB
 
 _KINDS: Final[dict[Reason, str]] = {
     "branch": "BranchesFrom",
@@ -41,17 +37,11 @@ _KINDS: Final[dict[Reason, str]] = {
 
 
 class Relation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An edge to an earlier thought.
+    """An edge to an earlier thought."""
 
-    Attributes:
-        kind: the kind of relation, in MentisDB's words.
-        target_id: the earlier thought.
-        chain_key: the chain of the earlier thought, if it is another one.
-    """
-
-    kind: str
-    target_id: str
-    chain_key: str | None = None
+    kind: str  # the kind of relation, in MentisDB's words
+    target_id: str  # the earlier thought
+    chain_key: str | None = None  # the chain of the earlier thought, if it is another one
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -150,7 +140,6 @@ def draft_of_undo(undone: Iterable[Thought], ctx: HookContext) -> Draft:
 
 
 def make_mark(text: str, *tags: str) -> Draft:
-    """Return a mark."""
     return Draft("Checkpoint", text, (MARK, *tags), role="Audit")
 
 
@@ -231,8 +220,7 @@ def _workspace(workspace: str) -> str:
     return f"w-{name_of(workspace)}" if workspace else "w"
 
 
-TAGS = (GONE, BRANCH)
-"""A ledger is read from the thoughts with one of these tags."""
+TAGS = (GONE, BRANCH)  # a ledger is read from the thoughts with one of these tags
 
 _TAKE_BACK = frozenset({"Invalidates", "Supersedes"})
 
@@ -248,11 +236,10 @@ class MentisLedger(msgspec.Struct, frozen=True):
 
     Attributes:
         gone: the ids of thoughts that were replaced, removed or retracted.
-        branches: the chains that branch from this one.
     """
 
     gone: frozenset[str] = frozenset()
-    branches: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()  # the chains that branch from this one
 
     def is_current(self, thought: Thought) -> bool:
         """Return whether a thought of this chain is a memory that is still valid."""

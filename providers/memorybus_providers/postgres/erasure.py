@@ -20,8 +20,7 @@ from memorybus_providers.remembering.instructions import INSTRUCTION
 
 _FACTS_PER_TRANSACTION = 1_000
 
-_PAGE = 500
-"""How many memories are fetched at a time."""
+_PAGE = 500  # how many memories are fetched at a time
 
 _FACTS_OF_SCOPE = "select id from facts where scope = %s limit %s"
 _RESULTS = """

@@ -15,8 +15,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 STATEMENT_SECONDS = 10.0
 """Seconds that a statement of a lane may take, and that it may wait for a lock."""
 
-CONNECT_SECONDS = 5
-"""Seconds for a new connection; libpq does not accept fewer than 2."""
+CONNECT_SECONDS = 5  # seconds for a new connection; libpq does not accept fewer than 2
 
 _MAX_ERROR_CHARS = 300
 _TRANSIENT_ERRORS: Final = (

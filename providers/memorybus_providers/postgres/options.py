@@ -78,19 +78,12 @@ def schema_rows() -> list[Mapping[str, Any]]:
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where an instance's tables are.
+    """Where an instance's tables are."""
 
-    Attributes:
-        url: the connection string (a URI or ``key=value`` pairs); libpq adds what is missing.
-        schema: the schema of the tables.
-        password: the password for the server; empty to let libpq find it.
-        reader: the role to which recalls change; empty for none.
-    """
-
-    url: str
-    schema: str
-    password: str = ""
-    reader: str = ""
+    url: str  # the connection string (a URI or ``key=value`` pairs); libpq adds what is missing
+    schema: str  # the schema of the tables
+    password: str = ""  # the password for the server; empty to let libpq find it
+    reader: str = ""  # the role to which recalls change; empty for none
 
     def __repr__(self) -> str:
         """Show only the schema: the other fields may contain a password."""

@@ -7,11 +7,9 @@ from memorybus.small_talk import says_nothing
 MAX_QUESTION_CHARS = 120
 """Longer texts are no mere questions: people say what they know when they ask for something."""
 
-_ENDING_CHARS = 400
-"""Characters of a text's end in which its question mark is looked for."""
+_ENDING_CHARS = 400  # characters of a text's end in which its question mark is looked for
 
-_MAX_EXCLAMATION_WORDS = 3
-"""Words of an exclamation that tells nothing: "Wow, nice!"."""
+_MAX_EXCLAMATION_WORDS = 3  # words of an exclamation that tells nothing: "Wow, nice!"
 
 _CAPTION = r"(?:\[[^\[\]]*\]\s*)?$"
 _QUESTION_MARK = re.compile(rf"\?[\s!\"'”’)]*{_CAPTION}")
@@ -66,7 +64,6 @@ def tells(text: str, kind: str, *, answered: bool) -> bool:
     """Return whether something said is a memory: it is no small talk, and no answered question.
 
     Args:
-        text: what was said.
         kind: its kind; only a person's question has its answer beside it.
         answered: whether something was said after it.
     """

@@ -45,7 +45,6 @@ def _least_share(chars: int, before: int, budget: int) -> float:
     """Return the share of the best score that a line of `chars` must have.
 
     Args:
-        chars: its characters.
         before: characters of all that was found before it.
         budget: characters of the whole answer.
     """

@@ -17,8 +17,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 K1 = 1.2
-B = 0.6
-"""BM25: saturation of repeated words, and how much length counts."""
+B = 0.6  # BM25: saturation of repeated words, and how much length counts
 
 NEAR_WEIGHTS: Final[Mapping[int, float]] = MappingProxyType({-2: 0.5, -1: 0.4, 1: 0.4, 2: 0.4})
 """Weights of the utterances around a fact, by where they stand; the one before the last is most
@@ -27,11 +26,9 @@ often by the same speaker."""
 ANSWER_WEIGHT = 0.95
 """Weight of the question that a fact follows: its words are nearly the answer's own."""
 
-Amounts: TypeAlias = Mapping[str, float]
-"""How much a text says of each term."""
+Amounts: TypeAlias = Mapping[str, float]  # how much a text says of each term
 
-MessageKey: TypeAlias = tuple[str, str, str]
-"""Names a message: its event, kind and speaker."""
+MessageKey: TypeAlias = tuple[str, str, str]  # names a message: its event, kind and speaker
 
 _NOTHING: Amounts = MappingProxyType({})
 
@@ -40,34 +37,24 @@ class WeighedFact(msgspec.Struct, frozen=True, gc=False):
     """What weighing needs to know of a fact.
 
     Attributes:
-        id: its row.
         place: (session's row, number of the utterance in it), or None outside a conversation.
         message: what the pieces of one message share (see `ranking.Fact.message`).
-        words: the stems of its words, in order; none if it holds no term.
-        asks: whether it asks rather than tells; unused if `words` is empty.
     """
 
-    id: int
+    id: int  # its row
     place: tuple[int, int] | None
     message: MessageKey = ("", "", "")
-    words: Sequence[str] = ()
-    asks: bool = False
+    words: Sequence[str] = ()  # the stems of its words, in order; none if it holds no term
+    asks: bool = False  # whether it asks rather than tells; unused if `words` is empty
 
 
 class Weight(msgspec.Struct, frozen=True, gc=False):
-    """How well a fact answers, as parts and as a total.
+    """How well a fact answers, as parts and as a total."""
 
-    Attributes:
-        words: the part of its own words.
-        meaning: the part of its meaning.
-        around: the part of the texts around it.
-        total: all parts together.
-    """
-
-    words: float
-    meaning: float
-    around: float
-    total: float
+    words: float  # the part of its own words
+    meaning: float  # the part of its meaning
+    around: float  # the part of the texts around it
+    total: float  # all parts together
 
 
 def weights(
@@ -76,7 +63,6 @@ def weights(
     """Return the weight of each fact; facts without any weight are left out.
 
     Args:
-        places: the facts.
         rarity: how much each term asked for counts, by its stem; rare terms count more.
         meant: how much facts gain by their own meaning, by their rows.
     """

@@ -7,8 +7,7 @@ import msgspec
 from memorybus_providers.language.query import Question
 from memorybus_providers.ranking.facts import passages
 
-LEAST_CHARS = 100
-"""The fewest characters of a text that are worth showing if it is cut."""
+LEAST_CHARS = 100  # the fewest characters of a text that are worth showing if it is cut
 
 _CUT: Final = "…"
 

@@ -18,11 +18,9 @@ from typing import Final, Literal
 from memorybus.events import Scope
 from memorybus.ids import derived_id, text_digest
 
-PATTERN = r"^[0-9a-f]{14}(-[0-9]{1,9})?$"
-"""The pattern of a name."""
+PATTERN = r"^[0-9a-f]{14}(-[0-9]{1,9})?$"  # the pattern of a name
 
-MARK_CHARS = 4
-"""How many digits stand for a session in the name of something said."""
+MARK_CHARS = 4  # how many digits stand for a session in the name of something said
 
 _EVENT_BYTES = 5
 _KEPT_CHARS = 14
@@ -55,8 +53,7 @@ SearchPool = Literal["talk", "answers"]
 """What is searched by itself, since its words have a rarity of their own: what people said and
 kept, or the long answers of assistants."""
 
-ANSWER: Final = "answer"
-"""The kind of the pieces of an assistant's long answer."""
+ANSWER: Final = "answer"  # the kind of the pieces of an assistant's long answer
 
 ASSISTANT_KINDS: Final = frozenset({"assistant", ANSWER})
 """The kinds of what an assistant said in a turn."""
@@ -77,8 +74,7 @@ MAX_PASSAGE_CHARS = 350
 """Longer utterances are kept as passages of at most this many characters: recall gives whole
 facts, and one that fills the budget leaves no room for others."""
 
-NAMES_PER_FACT = 20
-"""Names linked with one fact at most (G10)."""
+NAMES_PER_FACT = 20  # names linked with one fact at most (G10)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = ("\n\n", "\n", ". ", "! ", "? ", " ")

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-MAX_GAIN = 1.6
-"""The most that a fact gains by its meaning, in units of the question's rarity."""
+MAX_GAIN = 1.6  # the most that a fact gains by its meaning, in units of the question's rarity
 
 LEAST_STANDING = 0.0
 FULL_STANDING = 6.0
@@ -49,15 +48,10 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Near(msgspec.Struct, frozen=True):
-    """How near a fact's meaning is to a question's.
+    """How near a fact's meaning is to a question's."""
 
-    Attributes:
-        nearness: 0 if it is no nearer than by chance, 1 for the same text.
-        standing: by how many standard deviations it stands out from the facts of its scope.
-    """
-
-    nearness: float
-    standing: float
+    nearness: float  # 0 if it is no nearer than by chance, 1 for the same text
+    standing: float  # by how many standard deviations it stands out from the facts of its scope
 
     @property
     def is_enough(self) -> bool:

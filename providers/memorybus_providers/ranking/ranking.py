@@ -25,8 +25,7 @@ from memorybus_providers.ranking.asking import asks, only_asks, tells
 from memorybus_providers.ranking.evidence import WeighedFact, Weight
 from memorybus_providers.ranking.nearness import Near, meaning_amounts
 
-SPEAKER_FACTOR = 1.6
-"""Factor of a fact whose speaker the question names."""
+SPEAKER_FACTOR = 1.6  # factor of a fact whose speaker the question names
 
 DAY_FACTOR = 3.4
 MONTH_FACTOR = 2.6
@@ -37,8 +36,7 @@ or in a shorter or longer period: "last week", "last year"."""
 RECENCY_GAIN = 0.03
 """What the newest of the facts found gains over the oldest, as a share of its score."""
 
-AGAIN_FACTOR = 0.6
-"""Factor of each further piece of one message."""
+AGAIN_FACTOR = 0.6  # factor of each further piece of one message
 
 KEPT_FACTOR = 2.0
 """Factor of a fact that somebody chose to keep, a memory write or a note: it stands alone, and a
@@ -47,15 +45,12 @@ good hit inside a conversation about doubles by what is around it."""
 LENGTH_POWER = 0.2
 """The power of a line's length by which a fact loses: the shorter of two leaves more room."""
 
-LEAST_FIT = 0.45
-"""The least `Scored.fit` of a fact with which there is an answer."""
+LEAST_FIT = 0.45  # the least `Scored.fit` of a fact with which there is an answer
 
 LINE_CHARS = 26
-USUAL_LINE_CHARS = 170
-"""Characters of a line beside its text, and of a usual line with it."""
+USUAL_LINE_CHARS = 170  # characters of a line beside its text, and of a usual line with it
 
-SHORT_CHARS = 100
-"""Texts of at most this many characters count as equally long."""
+SHORT_CHARS = 100  # texts of at most this many characters count as equally long
 
 MAX_RARE_TERMS = 5
 FEW_FACTS = 100
@@ -66,11 +61,9 @@ MAX_USES = 5
 """What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
 facts that are otherwise equal, and no more, since a rebuild forgets it."""
 
-LOOKED_AT = 10_000
-"""The most characters of a fact that are compared (G10)."""
+LOOKED_AT = 10_000  # the most characters of a fact that are compared (G10)
 
-MAX_EXAMINED = 100
-"""The most facts that are examined closely, the likeliest ones (G10)."""
+MAX_EXAMINED = 100  # the most facts that are examined closely, the likeliest ones (G10)
 
 _WORDS = "words"
 
@@ -85,38 +78,24 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     """A row of the store, as ranking sees it.
 
     Attributes:
-        id: its row.
         place: (session's row, number of the utterance in it), or None outside a conversation.
-        trust: 0 to 1; 0.5 if nobody has judged it.
-        name: its name outside of the store (see `facts`).
-        session: the session's name.
-        kind: see `facts`.
-        speaker: who said it.
-        at: milliseconds.
-        content: the text.
-        category: the category of a note.
-        tags: the tags of a note, separated by spaces.
-        event: the id of the event that brought it.
-        retrieved: how often a tool listed it. A rebuild begins to count anew.
-        used: when it was last recalled, to the day, milliseconds; 0 if never since a rebuild.
-        archived: whether the curator took it out of prompts.
     """
 
-    id: int
+    id: int  # its row
     place: tuple[int, int] | None
-    trust: float
-    name: str
-    session: str
-    kind: str
-    speaker: str
-    at: int
-    content: str
-    category: str
-    tags: str
-    event: str = ""
-    retrieved: int = 0
-    used: int = 0
-    archived: bool = False
+    trust: float  # 0 to 1; 0.5 if nobody has judged it
+    name: str  # its name outside of the store (see `facts`)
+    session: str  # the session's name
+    kind: str  # see `facts`
+    speaker: str  # who said it
+    at: int  # milliseconds
+    content: str  # the text
+    category: str  # the category of a note
+    tags: str  # the tags of a note, separated by spaces
+    event: str = ""  # the id of the event that brought it
+    retrieved: int = 0  # how often a tool listed it. A rebuild begins to count anew
+    used: int = 0  # when it was last recalled, to the day, milliseconds; 0 if never since a rebuild
+    archived: bool = False  # whether the curator took it out of prompts
 
     @property
     def message(self) -> tuple[str, str, str]:
@@ -128,15 +107,12 @@ class Corpus(msgspec.Struct, frozen=True):
     """How many facts there are, and how many contain each stem asked for.
 
     Attributes:
-        size: the number of facts.
-        found: for each stem that is asked for, how many of them hold it.
-        names: those of the stems that the question writes as names.
         weights: how much those stems count that count less than 1.
     """
 
-    size: int
-    found: Mapping[str, int]
-    names: frozenset[str] = frozenset()
+    size: int  # the number of facts
+    found: Mapping[str, int]  # for each stem that is asked for, how many of them hold it
+    names: frozenset[str] = frozenset()  # those of the stems that the question writes as names
     weights: Mapping[str, float] = MappingProxyType({})
 
     def rarity(self, stem: str) -> float:
@@ -170,23 +146,19 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     """A fact and how well it answers.
 
     Attributes:
-        fact: the fact.
-        score: larger is better.
         parts: what the score is made of, amounts and then factors; those that change nothing are
             left out.
         near: how near its meaning is to the question's, from 0 to 1; None if it was not compared.
-        until: when another fact replaced it, milliseconds; 0 if it is still true.
-        before: what was true before it; empty if it replaced nothing.
         fit: how much of what is asked for it covers, by its words or by its meaning: about 1 for a
             fact that says all of it; see `LEAST_FIT`.
     """
 
-    fact: Fact
-    score: float
+    fact: Fact  # the fact
+    score: float  # larger is better
     parts: Mapping[str, float] = MappingProxyType({})
     near: float | None = None
-    until: int = 0
-    before: str = ""
+    until: int = 0  # when another fact replaced it, milliseconds; 0 if it is still true
+    before: str = ""  # what was true before it; empty if it replaced nothing
     fit: float = 1.0
 
 
@@ -207,7 +179,6 @@ def rank_facts(
     """Return the facts that answer a question, best first.
 
     Args:
-        question: what is asked.
         hits: what the search found.
         around: the utterances around the hits that are not hits themselves.
         corpus: statistics of the terms.

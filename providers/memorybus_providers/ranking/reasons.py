@@ -18,8 +18,6 @@ def explain(question: str, scored: Scored, now: int | None = None, zone: tzinfo 
     said.
 
     Args:
-        question: what was asked.
-        scored: what was found.
         now: when it was asked, milliseconds; see `parse_question`.
         zone: the time zone in which days begin.
     """

@@ -19,11 +19,9 @@ from memorybus_providers.ranking.asking import only_asks, tells
 from memorybus_providers.ranking.ranking import LOOKED_AT, Fact, Scored
 
 MAX_PARTS = 8
-MIN_PARTS = 4
-"""The most parts of a time; if there are several times, the least parts of each (G10)."""
+MIN_PARTS = 4  # the most parts of a time; if there are several times, the least parts of each (G10)
 
-_MIN_WORDS = 3
-"""An utterance of at least this many words says something."""
+_MIN_WORDS = 3  # an utterance of at least this many words says something
 
 _T = TypeVar("_T")
 
@@ -54,7 +52,6 @@ def order_by_time(
     """Return facts that were said within a time, best first.
 
     Args:
-        facts: what was said.
         parts: the parts of the time.
         names: folded words that name the speakers who are asked for; empty for no one in
             particular.

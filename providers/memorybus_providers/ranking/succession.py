@@ -10,26 +10,18 @@ import msgspec
 
 from memorybus_providers.ranking.ranking import Fact, Scored
 
-LONGEST_BEFORE = 200
-"""The most characters of `before` that are shown (G10)."""
+LONGEST_BEFORE = 200  # the most characters of `before` that are shown (G10)
 
 _LIFT_FACTOR = 1.001
 
 
 class Correction(msgspec.Struct, frozen=True):
-    """A correction: the fact that was wrong, and the note that replaces it.
+    """A correction: the fact that was wrong, and the note that replaces it."""
 
-    Attributes:
-        fact: the name of the corrected fact; empty if it is known by its text.
-        old: a text that it contains; empty if it is known by its name.
-        note: the name of the note that is true instead.
-        at: when it was corrected, milliseconds.
-    """
-
-    fact: str
-    old: str
-    note: str
-    at: int
+    fact: str  # the name of the corrected fact; empty if it is known by its text
+    old: str  # a text that it contains; empty if it is known by its name
+    note: str  # the name of the note that is true instead
+    at: int  # when it was corrected, milliseconds
 
     def corrects(self, fact: Fact) -> bool:
         """Whether this corrects a fact: the fact existed before, and is not the note itself."""
@@ -41,17 +33,11 @@ class Correction(msgspec.Struct, frozen=True):
 
 
 class FormerEntry(msgspec.Struct, frozen=True):
-    """An entry that is no longer in its store.
+    """An entry that is no longer in its store."""
 
-    Attributes:
-        fact: what it said; its row number is below zero, so it differs from that of every fact.
-        until: when it was replaced or removed, milliseconds.
-        successor: the name of the fact that replaced it; empty if it was removed.
-    """
-
-    fact: Fact
-    until: int
-    successor: str
+    fact: Fact  # what it said; its row number is below zero, so it differs from that of every fact
+    until: int  # when it was replaced or removed, milliseconds
+    successor: str  # the name of the fact that replaced it; empty if it was removed
 
 
 class Succession(msgspec.Struct, frozen=True):

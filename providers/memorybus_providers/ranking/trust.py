@@ -2,12 +2,10 @@
 
 from functools import lru_cache
 
-INITIAL_TRUST = 0.5
-"""Trust in a fact that nobody has judged."""
+INITIAL_TRUST = 0.5  # trust in a fact that nobody has judged
 
 HELPFUL_STEP = 0.05
-UNHELPFUL_STEP = -0.10
-"""What a judgement adds to a fact's trust; their sum is cut to 0 and 1."""
+UNHELPFUL_STEP = -0.10  # what a judgement adds to a fact's trust; their sum is cut to 0 and 1
 
 
 @lru_cache(maxsize=4_096)  # a recall reads hundreds of facts, and most were never judged

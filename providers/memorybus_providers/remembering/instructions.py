@@ -29,11 +29,9 @@ INSTRUCTION: Final = "instruction"
 MAX_TEXT_CHARS = 1_000
 """A longer text is a document, or tells a story: its sentences are no orders to the agent."""
 
-MAX_CHARS = 300
-"""A longer sentence is no instruction, but a part of a text."""
+MAX_CHARS = 300  # a longer sentence is no instruction, but a part of a text
 
-MAX_OF_TEXT = 8
-"""The most instructions of one text, its first ones (G10)."""
+MAX_OF_TEXT = 8  # the most instructions of one text, its first ones (G10)
 
 _MASK = "\N{MIDDLE DOT}"
 _APOSTROPHES = str.maketrans("’‘ʼ", "'''")

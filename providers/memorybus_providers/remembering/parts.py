@@ -156,9 +156,7 @@ class Parts(Protocol):
         ...
 
     @property
-    def corrections(self) -> KeepsCorrections:
-        """What was corrected."""
-        ...
+    def corrections(self) -> KeepsCorrections: ...
 
     @property
     def derivations(self) -> KeepsDerivations:
@@ -166,9 +164,7 @@ class Parts(Protocol):
         ...
 
     @property
-    def curations(self) -> KeepsCurations:
-        """What was curated."""
-        ...
+    def curations(self) -> KeepsCurations: ...
 
     @property
     def judgements(self) -> KeepsJudgements:
@@ -181,5 +177,4 @@ class Parts(Protocol):
         ...
 
 
-RESULTS_KEPT = 10_000
-"""The most results of writing tools that a store remembers (G10)."""
+RESULTS_KEPT = 10_000  # the most results of writing tools that a store remembers (G10)

@@ -222,8 +222,7 @@ READING: Final = frozenset(
 )
 """Names of the tools that only read."""
 
-FORGETTING: Final = frozenset({"memory_forget"})
-"""Names of the tools that take a memory back."""
+FORGETTING: Final = frozenset({"memory_forget"})  # names of the tools that take a memory back
 
 _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {

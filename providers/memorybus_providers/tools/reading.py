@@ -49,7 +49,6 @@ class ReadingTools:
         """Read what `search` reads.
 
         Args:
-            search: the facts.
             now: the time of the call, milliseconds.
             zone: the time zone in which days begin.
         """
@@ -165,7 +164,6 @@ def _no_fact(name: str) -> ToolResult:
 
 
 def show_facts(facts: Iterable[Fact]) -> list[ToolResult]:
-    """Return facts as they are shown."""
     return [show_fact(fact) for fact in facts]
 
 
@@ -175,7 +173,6 @@ def show_scored(found: Iterable[Scored]) -> list[ToolResult]:
 
 
 def show_fact(fact: Fact, until: int = 0, before: str = "") -> ToolResult:
-    """Return a fact as it is shown."""
     marks: ToolResult = {"until": iso(until)} if until else {}
     marks |= {"before": before} if before else {}
     marks |= {"archived": True} if fact.archived else {}

@@ -28,14 +28,9 @@ class Children:
     """Links to children, which are made when first needed. Belongs to one thread.
 
     Args:
-        config: the instance's configuration.
         options: the options read from it.
-        plugin: the plugin's name.
         directory: the plugin's directory, if Hermes does not find it by name.
         known: what is known of the plugin.
-
-    Attributes:
-        own_place: the place of the instance's own owner.
     """
 
     def __init__(
@@ -54,7 +49,7 @@ class Children:
         self._links: OrderedDict[PluginHome, HostLink] = OrderedDict()
         self._source = options.home or _home_of(config)
         own = config.home / "hermes" if config.stands_for else self._source
-        self.own_place = PluginHome(config.home, own)
+        self.own_place = PluginHome(config.home, own)  # the place of the instance's own owner
 
     def place_for(self, owner: Owner) -> PluginHome:
         """Return the place at which an owner's memories are kept.

@@ -16,11 +16,9 @@ NOBODY = "default"
 """The name of the person if a scope names none; Hermes passes no ``user_id`` for it."""
 
 _PROFILE = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
-_NO_PROFILES = ("default", "custom")
-"""Names that Hermes uses for a HERMES_HOME without a profile."""
+_NO_PROFILES = ("default", "custom")  # names that Hermes uses for a HERMES_HOME without a profile
 
-_MARK_DIGITS = 16
-"""How many hex digits a mark has: 64 bits do not collide by chance."""
+_MARK_DIGITS = 16  # how many hex digits a mark has: 64 bits do not collide by chance
 
 
 class PluginHome(msgspec.Struct, frozen=True):
@@ -99,19 +97,13 @@ def make_home(home: Path, source: Path, plugin: str) -> None:
 MAX_NOTES = 4_096
 """The most notes; if there are more, the least recently used ones are deleted (G10)."""
 
-_NOTES_PER_DELETION = 256
-"""How many notes are deleted at a time."""
+_NOTES_PER_DELETION = 256  # how many notes are deleted at a time
 
-Facts = Mapping[str, str]
-"""What is known of a session, with Hermes's names."""
+Facts = Mapping[str, str]  # what is known of a session, with Hermes's names
 
 
 class SessionNotes:
-    """The notes: one file for each session of an owner, below the home. One thread writes them.
-
-    Args:
-        home: the instance's home.
-    """
+    """The notes: one file for each session of an owner, below the home. One thread writes them."""
 
     def __init__(self, home: Path) -> None:
         self._directory = home / "sessions"

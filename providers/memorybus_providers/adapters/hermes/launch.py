@@ -19,11 +19,9 @@ from memorybus.ids import text_digest
 from memorybus_providers.errors import MissingProvider, Unavailable
 
 _SCRIPT: Final = Path(__file__).parent / "child" / "start.py"
-_MAX_PATH_BYTES: Final = 100
-"""The most bytes of a Unix socket's path that every system accepts."""
+_MAX_PATH_BYTES: Final = 100  # the most bytes of a Unix socket's path that every system accepts
 
-_MAX_PID_DIGITS: Final = 10
-"""A number of this many digits is not a process id on any system."""
+_MAX_PID_DIGITS: Final = 10  # a number of this many digits is not a process id on any system
 
 _PASSED_VARIABLES: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
@@ -46,27 +44,18 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters with which a child is started.
 
     Attributes:
-        python: Hermes's Python.
-        place: a directory of the provider, for the socket, the lock and the log.
-        home: its HERMES_HOME.
-        person: the HERMES_HOME into which the person installs plugins.
-        plugin: the plugin's name.
-        directory: the plugin's directory, if Hermes does not find it by name.
-        settle: what ends a write: ``threads`` or ``synchronous``.
-        instances: how many plugin instances it keeps open.
-        idle: seconds without any connection after which it ends.
         env: names of environment variables to pass on, whose values are masked in messages.
     """
 
-    python: Path
-    place: Path
-    home: Path
-    person: Path
-    plugin: str
-    directory: str = ""
-    settle: str = "threads"
-    instances: int = 32
-    idle: float = 5.0
+    python: Path  # Hermes's Python
+    place: Path  # a directory of the provider, for the socket, the lock and the log
+    home: Path  # its HERMES_HOME
+    person: Path  # the HERMES_HOME into which the person installs plugins
+    plugin: str  # the plugin's name
+    directory: str = ""  # the plugin's directory, if Hermes does not find it by name
+    settle: str = "threads"  # what ends a write: ``threads`` or ``synchronous``
+    instances: int = 32  # how many plugin instances it keeps open
+    idle: float = 5.0  # seconds without any connection after which it ends
     env: tuple[str, ...] = ()
 
     @property

@@ -21,7 +21,6 @@ class KnownPlugin(msgspec.Struct, frozen=True):
     """What the bus knows of a plugin.
 
     Attributes:
-        separation: see `Separation`.
         reading_tools: its tools that only read; calls of other tools are applied as events.
         common_tools: its tools for what all persons share; only the instance's own person may use
             them.
@@ -29,7 +28,7 @@ class KnownPlugin(msgspec.Struct, frozen=True):
             persons.
     """
 
-    separation: Separation = "home"
+    separation: Separation = "home"  # see `Separation`
     reading_tools: frozenset[str] = frozenset()
     common_tools: frozenset[str] = frozenset()
     peers: frozenset[str] = frozenset()

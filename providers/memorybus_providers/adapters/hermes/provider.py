@@ -67,8 +67,7 @@ _PROMPT_SECONDS = 4.0
 _MAX_ASKED_OWNERS = 256
 """The most owners for which the session of the last recall is remembered (G10)."""
 _OURSELVES = "memorybus"
-_RECALL_SESSION = "memorybus-recall"
-"""The session id of recalls that belong to no session."""
+_RECALL_SESSION = "memorybus-recall"  # the session id of recalls that belong to no session
 
 
 def host(target: str) -> type[MemoryProvider]:
@@ -98,19 +97,13 @@ def host(target: str) -> type[MemoryProvider]:
 
 
 class HostedHermesProvider(MemoryProvider):
-    """Passes every event to a plugin in a child process. `host` makes the class of a plugin.
-
-    Attributes:
-        plugin: the plugin's name.
-        directory: its directory, if Hermes does not find it by name.
-        known: what is known of the plugin.
-    """
+    """Passes every event to a plugin in a child process. `host` makes the class of a plugin."""
 
     kind = "hermes"
     placement: ClassVar[Placement] = "local"
-    plugin: ClassVar[str] = ""
-    directory: ClassVar[str] = ""
-    known: ClassVar[KnownPlugin] = KnownPlugin()
+    plugin: ClassVar[str] = ""  # the plugin's name
+    directory: ClassVar[str] = ""  # its directory, if Hermes does not find it by name
+    known: ClassVar[KnownPlugin] = KnownPlugin()  # what is known of the plugin
 
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config)

@@ -34,7 +34,6 @@ _REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""
 
 
 def hook_request(name: str, args: Args, session: Args) -> Args:
-    """Return the request for a hook."""
     return {"op": "hook", "hook": name, "args": args, "session": session}
 
 
@@ -60,7 +59,6 @@ def session_args(
 
     Args:
         scope: the owner and platform of the session.
-        home: HERMES_HOME.
         user_id: the id by which the plugin knows the person; "" for none.
         known: the facts that were stored at the session's beginning (`session_facts`).
     """

@@ -217,7 +217,6 @@ class SqliteFacts:
     def matching_rows(
         self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
     ) -> Iterator[list[int]]:
-        """Yield the rows that match each term."""
         limits = self._limits(view)
         search = _SEARCH_NARROWED if view.narrowed else _SEARCH
         for forms in terms:
@@ -266,7 +265,6 @@ class SqliteFacts:
         return self._facts(_KEPT, scope, category=clean(category))
 
     def facts_by_name(self, names: Iterable[str], scope: RecallScope) -> dict[str, Fact]:
-        """Return the facts that have one of these names, by name."""
         asked = json.dumps(list(names))
         return {fact.name: fact for fact in self._facts(_CALLED, scope, names=asked)}
 

@@ -31,7 +31,6 @@ class SqliteMeaning(FilledMeaning):
     """What an instance with an embedder has in addition to its store.
 
     Args:
-        path: the database.
         config: the configuration of the instance.
         options: its options, which name an embedder.
     """

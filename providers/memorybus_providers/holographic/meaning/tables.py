@@ -14,8 +14,7 @@ import numpy as np
 from memorybus_providers.embedding.embedder import Vector
 from memorybus_providers.embedding.vectors import Model, UnembeddedFact
 
-STORED_TYPE = np.float16
-"""How a number of a vector is stored; it is off by a thousandth at most."""
+STORED_TYPE = np.float16  # how a number of a vector is stored; it is off by a thousandth at most
 
 _TABLES_EXIST = "select 1 from sqlite_master where type = 'table' and name = 'meaning_model'"
 _TABLES = """

@@ -22,8 +22,7 @@ from memorybus_providers.ranking.nearness import Near
 MAX_KEPT_BYTES = 1 << 28
 """The most bytes of matrices in memory (G10); the scope searched last stays, however large."""
 
-_MAX_BLOCKS = 16
-"""The most pieces of a scope's matrix; with one more, all are joined into one."""
+_MAX_BLOCKS = 16  # the most pieces of a scope's matrix; with one more, all are joined into one
 
 _COUNTS = "select filled, removed from meaning_scopes where scope = ?"
 _ROWS = """
@@ -61,7 +60,6 @@ class SqliteComparison:
         model: the model that made the vectors.
         facts: the rows of the facts.
         answers: whether each belongs to a long answer.
-        cosines: one for each.
     """
 
     def __init__(

@@ -15,8 +15,7 @@ from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.ranking.facts import clean
 from memorybus_providers.ranking.succession import Correction
 
-MAX_CORRECTIONS = 1_000
-"""The most corrections of a scope that are read, the newest (G10)."""
+MAX_CORRECTIONS = 1_000  # the most corrections of a scope that are read, the newest (G10)
 
 _ADD = "insert or ignore into corrections values (?, ?, ?, ?, ?, ?, ?)"
 _RETRACT = """

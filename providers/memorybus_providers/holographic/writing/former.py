@@ -9,8 +9,7 @@ from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.succession import FormerEntry
 from memorybus_providers.ranking.trust import INITIAL_TRUST
 
-MAX_FORMER = 500
-"""The most former entries of a scope that are read, the newest (G10)."""
+MAX_FORMER = 500  # the most former entries of a scope that are read, the newest (G10)
 
 _END = """
 insert into former(scope, session, name, event_id, at, kind, content, until, successor)

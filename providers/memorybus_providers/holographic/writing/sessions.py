@@ -8,8 +8,7 @@ from memorybus.events import Scope
 from memorybus_providers.base import HookContext
 from memorybus_providers.ranking.facts import clean, mark_of_session
 
-MAX_CACHED = 10_000
-"""The most sessions whose rows are kept in memory (G10)."""
+MAX_CACHED = 10_000  # the most sessions whose rows are kept in memory (G10)
 
 
 class SessionRows(msgspec.Struct, frozen=True):

@@ -302,7 +302,6 @@ class PostgresFacts:
         return self._facts(_KEPT, scope, category=encode_text(category))
 
     def facts_by_name(self, names: Iterable[str], scope: RecallScope) -> dict[str, Fact]:
-        """Return the facts that have one of these names, by name."""
         found = self._facts(_CALLED, scope, names=[encode_text(name) for name in names])
         return {fact.name: fact for fact in found}
 

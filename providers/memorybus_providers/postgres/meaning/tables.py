@@ -166,7 +166,6 @@ class PostgresComparison:
     """Compares facts with a question, in the transaction that is open; see `MeaningComparison`.
 
     Args:
-        db: the connection.
         scopes: the scopes whose facts are compared.
         vector: the vector of the question, of length one.
         model: the model of the vectors.

@@ -15,8 +15,7 @@ from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import encode_text
 from memorybus_providers.ranking.facts import mark_of_session
 
-MAX_CACHED = 10_000
-"""The most sessions whose rows are kept in memory (G10)."""
+MAX_CACHED = 10_000  # the most sessions whose rows are kept in memory (G10)
 
 _NEW_SCOPES = """
 insert into scopes(key, agent, person, workspace)
@@ -35,8 +34,7 @@ _ERASING = "select pg_advisory_xact_lock(hashtext(current_schema() || ' erasure'
 _COUNT = "select number from erasures"
 _COUNTED = "update erasures set number = number + 1"
 
-PlaceNames = tuple[Scope, str, str]
-"""A scope, a session's id, and its root."""
+PlaceNames = tuple[Scope, str, str]  # a scope, a session's id, and its root
 
 
 class PlaceRows(msgspec.Struct, frozen=True):

@@ -5,11 +5,9 @@ import socket
 import struct
 from typing import Any, Final
 
-VERSION: Final = 3
-"""The version of the protocol, which must be the same in both processes."""
+VERSION: Final = 3  # the version of the protocol, which must be the same in both processes
 
-MAX_FRAME_BYTES: Final = 64 << 20
-"""The most bytes of one frame (G10)."""
+MAX_FRAME_BYTES: Final = 64 << 20  # the most bytes of one frame (G10)
 
 OWNER_KEY: Final = "memorybus"
 """Our own key in the session of a request, for its owner; it is not passed to plugins."""

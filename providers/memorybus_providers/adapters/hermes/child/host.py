@@ -18,8 +18,7 @@ from .watch import Watch, WatchedCall
 
 Request = Mapping[str, Any]
 
-_MAX_ANSWERS = 16
-"""The most answers that are kept in case a request is repeated."""
+_MAX_ANSWERS = 16  # the most answers that are kept in case a request is repeated
 
 _THREADS_PER_INSTANCE = 2
 """The most threads that earlier calls may leave for each instance that may be open."""

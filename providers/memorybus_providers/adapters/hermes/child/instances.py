@@ -28,18 +28,15 @@ class PluginInstance:
 
     Attributes:
         plugin: the plugin's object; None after a failed write, until the next call makes another.
-        opening: the call that initialised it, whose threads may still work.
-        has_begun: whether these threads were awaited once.
-        lock: held while it is called.
         transcript: the session's messages that this instance has seen, at most 2,000. Hermes passes
             the whole conversation to some hooks, while an event carries only its own turn.
     """
 
     def __init__(self, plugin: Any, opening: WatchedCall) -> None:
         self.plugin = plugin
-        self.opening = opening
-        self.has_begun = False
-        self.lock = threading.Lock()
+        self.opening = opening  # the call that initialised it, whose threads may still work
+        self.has_begun = False  # whether these threads were awaited once
+        self.lock = threading.Lock()  # held while it is called
         self.transcript: list[TranscriptMessage] = []
 
     def drop_plugin(self) -> None:
@@ -95,7 +92,6 @@ class PluginInstances:
                 self._open[name] = self._open.pop(before)
 
     def close(self) -> None:
-        """Close all instances."""
         with self._guard:
             for name in list(self._open):
                 self._discard(name)

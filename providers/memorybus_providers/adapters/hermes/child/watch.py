@@ -45,10 +45,8 @@ class WatchedCall:
 
     Attributes:
         opening: the call that initialised the plugin's instance, whose threads work for it, too.
-        thread: the id of the thread that calls.
         threads: the threads that the call or its threads started, and those that earlier writes
             left.
-        failures: the failures that its threads raised or logged.
     """
 
     def __init__(self, hook: str = "", event: str = "", *, writes: bool) -> None:
@@ -56,9 +54,9 @@ class WatchedCall:
         self.event = event
         self.writes = writes
         self.opening: WatchedCall | None = None
-        self.thread = threading.get_ident()
+        self.thread = threading.get_ident()  # the id of the thread that calls
         self.threads: list[threading.Thread] = []
-        self.failures: list[BaseException] = []
+        self.failures: list[BaseException] = []  # the failures that its threads raised or logged
 
     def join(self, seconds: float = math.inf) -> None:
         """Wait until all threads have ended or are idle; if this takes long, print one, once.
