@@ -24,7 +24,7 @@ from helpers.redis.servers import RedisServer
 from memorybus.config.settings import Settings
 from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import NoServerBinary
-from memorybus.processes.garbage import collect_seldom
+from memorybus.processes.light_imports import collect_seldom
 from memorybus.testing import FakeClock
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from helpers.archive.archives import LOG, archive_in, as_logged, entries, pages, sealed
 from helpers.faults.scale import chances, rounds, times
 from memorybus.archive.archive import Archive
-from memorybus.archive.damage import DamageHandler
 from memorybus.archive.objects.local import LocalObjects
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import Omission, Omitted
 from memorybus.log.entry import LoggedEvent

@@ -11,8 +11,7 @@ from helpers.stories.stories import Story
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import Envelope, Scope
-from memorybus.lineage.graph import Lineage, fold
-from memorybus.lineage.identity import identity_of
+from memorybus.lineage.graph import Lineage, fold, identity_of
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 

@@ -30,13 +30,13 @@ from memorybus.lineage.graph import (
     delegate,
     fold,
     follow,
+    identity_of,
     reset,
     resume,
     rewind,
     start,
     switch_event,
 )
-from memorybus.lineage.identity import identity_of
 from memorybus.redis.keys import session_key
 
 A = SessionRef(id="a", root="a")

@@ -26,8 +26,7 @@ import msgspec
 from memorybus import private
 from memorybus.config.settings import LogForm, Settings, load, load_secrets
 from memorybus.errors import NEEDS_A_PERSON, LogUnavailable, MemoryBusError
-from memorybus.processes.garbage import collect_seldom, end_without_collecting
-from memorybus.processes.light_imports import load_redis
+from memorybus.processes.light_imports import collect_seldom, end_without_collecting, load_redis
 from memorybus.text.redact import masked
 
 from memorybus_workers import logs

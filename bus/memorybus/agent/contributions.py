@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memorybus.agent.port import SessionBus
-from memorybus.jobs.replies import Reply
-from memorybus.jobs.waiting import AwaitedReplies
+from memorybus.jobs.waiting import AwaitedReplies, Reply
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import Keys, partition_of
 from memorybus.text.fence import escape, escape_inline

@@ -13,8 +13,7 @@ import msgspec
 from memorybus.agent.port import PublishingSession, SessionBus
 from memorybus.errors import InvalidEvent, MemoryBusError
 from memorybus.events import ToolCalled
-from memorybus.jobs.replies import Reply
-from memorybus.jobs.waiting import AwaitedReplies, ReceivedReplies
+from memorybus.jobs.waiting import AwaitedReplies, ReceivedReplies, Reply
 from memorybus.recall.model import written_partitions
 from memorybus.redis.keys import Keys, partition_of
 from memorybus.registry.tools import Tool

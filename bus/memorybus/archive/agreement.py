@@ -9,7 +9,7 @@ place, the number and the event of each entry are compared.
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from redis import Redis
@@ -22,15 +22,12 @@ from memorybus.redis.connect import translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Decoder
 
+if TYPE_CHECKING:
+    from memorybus.archive.archive import Archive
+
 _PAGE = 500
 _XRANGE, _XREVRANGE = b"XRANGE", b"XREVRANGE"
 """The commands as bytes: redis-py then returns an entry's fields without parsing them."""
-
-
-class SealedPlaces(Protocol):
-    """The part of `memorybus.archive.archive.Archive` that the comparison needs."""
-
-    def places(self, partition: int, first: str, last: str) -> Iterator[SealedRow]: ...
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -51,7 +48,7 @@ class _Entry(msgspec.Struct, frozen=True):
 class ArchiveComparer:
     """Compares a log with its archive. Use from one thread; changes nothing."""
 
-    def __init__(self, redis: Redis, keys: Keys, archive: SealedPlaces) -> None:
+    def __init__(self, redis: Redis, keys: Keys, archive: "Archive") -> None:
         self._redis = redis
         self._keys = keys
         self._archive = archive

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memorybus.archive import tombstones
-from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.format.figures import FIGURES_VERSION
 from memorybus.archive.format.manifest import (
     NO_RETENTION_MARK,
@@ -24,10 +23,14 @@ from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.opening import open_objects
 from memorybus.archive.objects.store import Objects
-from memorybus.archive.partition import SealedPartition, SharedKnowledge, last_segment_before
-from memorybus.archive.read_ahead import ReadAheadThread
+from memorybus.archive.partition import (
+    ReadAheadThread,
+    SealedPartition,
+    SharedKnowledge,
+    last_segment_before,
+)
 from memorybus.archive.rows import SealedRow, SealedRows
-from memorybus.archive.tombstones import Tombstone
+from memorybus.archive.tombstones import RAISE_DAMAGE, DamageHandler, Tombstone
 from memorybus.archive.verification import FileReport, check_partition
 from memorybus.archive.writer import Omit, PartitionWriter
 from memorybus.clock import SYSTEM, Clock

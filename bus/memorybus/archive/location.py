@@ -1,6 +1,6 @@
 """Finds the archive of a log, and checks that this host reaches it."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -10,7 +10,6 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
 from memorybus.log.continuity import PartitionView
-from memorybus.log.entry import Place
 from memorybus.log.inspection import LogInspector
 from memorybus.log.stream import read_log_id
 from memorybus.redis.connect import connect_redis, translate_redis_error
@@ -50,16 +49,7 @@ def views_of(settings: Settings) -> dict[int, PartitionView]:
         redis.close()
 
 
-class HasEnd(Protocol):
-    """An archive of which only the end matters."""
-
-    @property
-    def where(self) -> str: ...
-
-    def end(self, partition: int) -> Place | None: ...
-
-
-def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
+def check_reaches(archive: "Archive | None", partition: int, sealed: int) -> None:
     """Make sure that an archive has a partition's events up to a number."""
     end = archive.end(partition) if archive else None
     archived = end.n if end else 0

@@ -5,7 +5,6 @@ from typing import TypeVar
 
 import msgspec
 
-from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.decoding import (
     RowFilter,
     events_of,
@@ -20,6 +19,7 @@ from memorybus.archive.format.columns import hex_ids, integers_of
 from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.reader import CONTENT_COLUMNS, Group
 from memorybus.archive.partition import SealedPartition, last_segment_before
+from memorybus.archive.tombstones import RAISE_DAMAGE, DamageHandler
 from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.events import Omission, Omitted, UnknownEvent
 from memorybus.log.entry import EntryMoment, LoggedEvent, parse_entry_id

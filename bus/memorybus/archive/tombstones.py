@@ -1,9 +1,9 @@
-"""Tombstones: small files that name events which nobody may read any more."""
+"""What of an archive is not read: tombstones hide events, and damage is raised or noted."""
 
 import msgspec
 
 from memorybus.archive.objects.store import Objects
-from memorybus.errors import ArchiveDamaged
+from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.msgspec_types import prepared
 from memorybus.query.query import EVERYTHING, Query
 
@@ -43,3 +43,27 @@ def write(objects: Objects, tombstone: Tombstone) -> bool:
         raise ValueError("a tombstone needs a query of what it hides")
     name = f"{FOLDER}/{tombstone.id}.json"
     return objects.put_new(name, msgspec.json.encode(tombstone))
+
+
+class DamageHandler:
+    """Raises damage as an error, or notes it as a message so that the rest can be read."""
+
+    def __init__(self, messages: list[str] | None) -> None:
+        self._messages = messages
+        self.found = False  # whether damage was noted here
+
+    def for_partition(self) -> "DamageHandler":
+        """Return a handler that does the same, and whose `found` concerns one partition only."""
+        return DamageHandler(self._messages)
+
+    def add(self, error: ArchiveError) -> None:
+        """Note the message of an error, unless the list has it already."""
+        if self._messages is None:
+            raise error
+        self.found = True
+        if str(error) not in self._messages:
+            self._messages.append(str(error))
+
+
+RAISE_DAMAGE = DamageHandler(None)
+"""The handler for a caller that wants every damage raised as an error."""

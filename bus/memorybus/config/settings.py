@@ -289,7 +289,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def zone(self) -> tzinfo:
         """The zone of `timezone`, or of this host."""
-        from memorybus.config.zones import host_zone, zone_named  # loads slowly; agents need none
+        from memorybus.config.parsing import host_zone, zone_named  # loads slowly; agents need none
 
         return zone_named(self.timezone) if self.timezone else host_zone(os.environ.get("TZ", ""))
 

@@ -3,20 +3,24 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from memorybus.archive.damage import DamageHandler
 from memorybus.archive.location import check_reaches
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.errors import ArchiveError
 from memorybus.history.forgotten import EventFilters
 from memorybus.history.forward import merge_newest_first
 from memorybus.history.log_reader import filter_event
-from memorybus.history.sources import END, ReadableArchive, Sources
+from memorybus.history.sources import END, Sources
 from memorybus.log.entry import LoggedEvent, parse_entry_id
 from memorybus.log.stream import FOREIGN, START, Head
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
+
+if TYPE_CHECKING:
+    from memorybus.archive.archive import Archive
 
 _FIRST_PAGE, _MAX_PAGE = 32, 512
 """How many entries of a partition the first command reads, and how many a later one at most."""
@@ -142,7 +146,7 @@ class BackwardReader:
         yield from chain(newest, events)
 
     def _check_reaches(
-        self, archive: ReadableArchive | None, partition: int, wanted: int, damage: DamageHandler
+        self, archive: "Archive | None", partition: int, wanted: int, damage: DamageHandler
     ) -> None:
         try:
             check_reaches(archive, partition, wanted)

@@ -1,9 +1,8 @@
 """The tombstones that a reader of the history knows: they say which events nobody may read."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
 from memorybus.events import Scope, TurnCompleted
@@ -12,13 +11,10 @@ from memorybus.query.query import EventRow, Query
 from memorybus.query.ranges import Plan
 from memorybus.text.display import iso
 
+if TYPE_CHECKING:
+    from memorybus.archive.archive import Archive
+
 TOMBSTONE_AGE = 5.0  # seconds after which a reader looks for new tombstones
-
-
-class TombstoneSource(Protocol):
-    """The part of the archive that has the tombstones."""
-
-    def tombstones(self) -> Sequence[Tombstone]: ...
 
 
 class KnownTombstones:
@@ -30,18 +26,18 @@ class KnownTombstones:
         self._error: ArchiveError | None = None
         self._looked_at = float("-inf")
 
-    def last_known(self, archive: TombstoneSource) -> tuple[Query, ...]:
+    def last_known(self, archive: "Archive") -> tuple[Query, ...]:
         """Return the queries of the tombstones when these could last be read."""
         self._refresh(archive)
         return self._queries
 
-    def require_current(self, archive: TombstoneSource) -> tuple[Query, ...]:
+    def require_current(self, archive: "Archive") -> tuple[Query, ...]:
         self._refresh(archive)
         if self._error is not None:
             raise self._error
         return self._queries
 
-    def _refresh(self, archive: TombstoneSource) -> None:
+    def _refresh(self, archive: "Archive") -> None:
         if self._clock.monotonic() - self._looked_at < TOMBSTONE_AGE:
             return
         try:

@@ -2,17 +2,21 @@
 
 import heapq
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from memorybus.archive.damage import DamageHandler
 from memorybus.archive.location import check_reaches
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
 from memorybus.history.forgotten import EventFilters
 from memorybus.history.log_reader import EventPage, filter_event
-from memorybus.history.sources import END, ReadableArchive, Sources
+from memorybus.history.sources import END, Sources
 from memorybus.log.entry import LoggedEvent, Place, parse_entry_id
 from memorybus.log.stream import START
 from memorybus.query.ranges import Plan
+
+if TYPE_CHECKING:
+    from memorybus.archive.archive import Archive
 
 PAGE = 500
 _NO_END_NUMBER = 1 << 63
@@ -95,7 +99,7 @@ class Scan:
             damage.add(error)
 
     def _read_archive(
-        self, archive: ReadableArchive | None, partition: int, at: Place, damage: DamageHandler
+        self, archive: "Archive | None", partition: int, at: Place, damage: DamageHandler
     ) -> Iterator[LoggedEvent]:
         if archive is None:
             return iter(())

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from redis import Redis
 
-from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
 from memorybus.archive.location import archive_of, check_reaches
+from memorybus.archive.tombstones import RAISE_DAMAGE, DamageHandler
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveError
@@ -16,13 +17,16 @@ from memorybus.history.backward import BackwardMark, BackwardReader
 from memorybus.history.forward import Scan, merge_in_order
 from memorybus.history.log_reader import EventPage
 from memorybus.history.positions import PositionFinder
-from memorybus.history.sources import ReadableArchive, Sources
-from memorybus.lineage.identity import Identity, identity_of
+from memorybus.history.sources import Sources
+from memorybus.lineage.graph import Identity, identity_of
 from memorybus.log.entry import EntryMoment, LoggedEvent, Place, parse_entry_id, previous_entry_id
 from memorybus.log.stream import START, EventLog, Head
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import EVERYTHING, Query, row_of
 from memorybus.query.ranges import WHOLE, Plan
+
+if TYPE_CHECKING:
+    from memorybus.archive.archive import Archive
 
 _LINKING_REASONS = frozenset({"resume", "reset", "rewind"})
 """Reasons of switches whose event names an earlier session that is not the parent."""
@@ -109,8 +113,8 @@ class History:
     def __init__(
         self,
         log: EventLog,
-        archive: ReadableArchive | None = None,
-        find: Callable[[], ReadableArchive | None] | None = None,
+        archive: "Archive | None" = None,
+        find: "Callable[[], Archive | None] | None" = None,
         clock: Clock = SYSTEM,
     ) -> None:
         self.log = log  # the end of the history
@@ -358,7 +362,7 @@ def _mark_resent(events: list[LoggedEvent], upto: int) -> list[LoggedEvent]:
     ]
 
 
-def _last_sealed(archive: ReadableArchive, partition: int, entry: str, upto: int) -> Place | None:
+def _last_sealed(archive: "Archive", partition: int, entry: str, upto: int) -> Place | None:
     """Return the place of the last sealed event before an entry, with a number up to `upto`.
 
     Events behind the last one that this log sealed may be another log's.

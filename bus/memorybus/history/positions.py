@@ -4,7 +4,7 @@ import re
 from itertools import islice
 from typing import Protocol
 
-from memorybus.archive.damage import RAISE_DAMAGE
+from memorybus.archive.tombstones import RAISE_DAMAGE
 from memorybus.errors import ConfigError
 from memorybus.history.forward import Scan
 from memorybus.history.log_reader import EventPage

@@ -1,58 +1,20 @@
 """The two sources of the history: the log, and the archive, which is opened only when needed."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from memorybus.archive.damage import RAISE_DAMAGE, DamageHandler
-from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.history.forgotten import KnownTombstones
 from memorybus.history.log_reader import LogReader
-from memorybus.log.entry import LoggedEvent, Place
-from memorybus.log.stream import START, EventLog
+from memorybus.log.stream import EventLog
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import Query
-from memorybus.query.ranges import WHOLE, Plan
+from memorybus.query.ranges import Plan
+
+if TYPE_CHECKING:
+    from memorybus.archive.archive import Archive
 
 END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"  # an id greater than that of any entry
-
-
-class ReadableArchive(Protocol):
-    """The part of `memorybus.archive.archive.Archive` that the history needs."""
-
-    @property
-    def where(self) -> str: ...
-
-    def read(
-        self, partition: int, after: str, count: int, plan: Plan = WHOLE
-    ) -> list[LoggedEvent]: ...
-
-    def scan(
-        self,
-        partition: int,
-        plan: Plan = WHOLE,
-        *,
-        after: str = START,
-        since: int | None = None,
-        until: int | None = None,
-        damage: DamageHandler = RAISE_DAMAGE,
-    ) -> Iterator[LoggedEvent]: ...
-
-    def read_backward(
-        self, partition: int, before: str, plan: Plan = WHOLE, damage: DamageHandler = RAISE_DAMAGE
-    ) -> Iterator[LoggedEvent]: ...
-
-    def tombstones(self) -> Sequence[Tombstone]: ...
-
-    def has(self, partition: int, entry: str) -> bool: ...
-
-    def last_before(self, partition: int, entry: str) -> LoggedEvent | None: ...
-
-    def end(self, partition: int) -> Place | None: ...
-
-    def segment_of(self, partition: int, entry: str) -> str: ...
-
-    def close(self) -> None: ...
 
 
 class Sources:
@@ -61,8 +23,8 @@ class Sources:
     def __init__(
         self,
         log: EventLog,
-        archive: ReadableArchive | None,
-        find: Callable[[], ReadableArchive | None] | None,
+        archive: "Archive | None",
+        find: "Callable[[], Archive | None] | None",
         clock: Clock,
     ) -> None:
         self.log = log  # the end of the history
@@ -71,7 +33,7 @@ class Sources:
         self._archive = archive
         self._forgotten = KnownTombstones(clock)
 
-    def archive(self) -> ReadableArchive | None:
+    def archive(self) -> "Archive | None":
         """Return the archive, and open it if necessary; None if the log does not exist yet."""
         if self._archive is None and self._find is not None:
             self._archive = self._find()

@@ -6,8 +6,8 @@ from datetime import datetime, tzinfo
 from memorybus.archive.archive import Archive
 from memorybus.archive.location import archive_of
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.parsing import zone_named
 from memorybus.config.settings import Settings
-from memorybus.config.zones import zone_named
 from memorybus.history.history import History
 from memorybus.insights.counting import counting, import_duckdb
 from memorybus.insights.report import Insights, Overview

@@ -14,8 +14,7 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import NewId, new_id
-from memorybus.jobs.replies import Reply
-from memorybus.jobs.waiting import AwaitedReplies, Listener
+from memorybus.jobs.waiting import AwaitedReplies, Listener, Reply
 from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecalledItem, RecallRequest
 from memorybus.recall.queue import enqueue_call, longest_run

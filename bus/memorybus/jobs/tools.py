@@ -8,7 +8,7 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
-from memorybus.log.heads import read_head_numbers
+from memorybus.log.stream import read_head_numbers
 from memorybus.recall.queue import JOB_TTL_SECONDS, enqueue_call
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster

@@ -1,4 +1,4 @@
-"""Waits for replies, and never longer than the caller allows (G9).
+"""Replies of providers, and the wait for them, never longer than the caller allows (G9).
 
 A separate thread asks and listens, and the caller waits for that thread: so no name server, no
 connection and no half-dead Redis can hold an agent beyond its deadline. The replies that the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,12 +18,65 @@ from memorybus.clock import Clock
 from memorybus.concurrency.backoff import look_pause
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.jobs import replies
-from memorybus.jobs.replies import Reply
+from memorybus.events import AnyEvent, ContextCompressing, Event, ToolCalled
+from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 
 if TYPE_CHECKING:
     from redis import Redis
+if TYPE_CHECKING:
+    from redis import Redis
+
+REPLY_TTL_SECONDS = 60  # seconds for which a reply stays; nobody waits for one that long
+_CUT_MARK = " […]"
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A provider's answer (stored as msgpack)."""
+
+    text: str = ""  # the answer; a tool's result is JSON
+    error: str = ""  # why it could not answer, in one line, or ""
+
+
+_decoder = msgspec.msgpack.Decoder(prepared(Reply))
+
+
+def is_awaited(event: Event | AnyEvent) -> bool:
+    """Return whether the publisher of an event asked for a reply."""
+    return isinstance(event, ContextCompressing | ToolCalled) and event.wants_reply
+
+
+def reply_to(event: Event | AnyEvent, text: str, most: int) -> Reply:
+    """Return the reply to an event: a text is cut at `most` bytes, a longer tool result refused."""
+    body = text.encode(errors="replace")
+    size = len(body)
+    if size <= most:
+        return Reply(body.decode())
+    if isinstance(event, ContextCompressing):
+        return Reply(body[:most].decode(errors="ignore") + _CUT_MARK)
+    return Reply(
+        error=f"its result of {size} bytes is larger than `reply_max_bytes` ({most}); ask for less"
+    )
+
+
+def write_reply(redis: Redis, key: str, provider: str, reply: Reply) -> None:
+    with redis.pipeline(transaction=True) as pipe:
+        pipe.hset(key, provider, msgspec.msgpack.encode(reply))
+        pipe.expire(key, REPLY_TTL_SECONDS)
+        pipe.execute()
+
+
+def read_replies(fields: Mapping[bytes, bytes]) -> dict[str, Reply]:
+    """Return the replies in a hash by provider; one that cannot be read becomes an error."""
+    return {name.decode(errors="replace"): _decode_reply(body) for name, body in fields.items()}
+
+
+def _decode_reply(body: bytes) -> Reply:
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Reply(error="the reply cannot be read: another release wrote it")
+
 
 _log = logging.getLogger("memorybus")
 _MIN_WAIT_SECONDS = 0.001
@@ -103,7 +156,7 @@ class Listener:
             with redis.pipeline(transaction=False) as pipe:
                 for key in keys:
                     pipe.hgetall(key)
-                found = [replies.read_replies(fields) for fields in pipe.execute()]
+                found = [read_replies(fields) for fields in pipe.execute()]
             heard.replies = {
                 name: [one[name] for one in found if name in one] for name in asked.providers
             }

@@ -21,6 +21,7 @@ The epoch grows where turn ordinals start over, because they are part of idempot
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,13 +30,31 @@ from memorybus.events import (
     Delegated,
     Envelope,
     Reason,
+    Scope,
     SessionEnded,
     SessionRef,
     SessionStarted,
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.lineage.identity import Identity, identity_of
+
+
+class Identity(NamedTuple):
+    """Identifies a session among all sessions, even if others have the same id."""
+
+    agent: str  # the agent that owns the session
+    user: str  # the person it talks with
+    workspace: str  # the workspace; empty for none
+    session: str  # the session's id
+
+    def with_session(self, session: str) -> "Identity":
+        """Return another session of the same agent, person and workspace."""
+        return self._replace(session=session)
+
+
+def identity_of(scope: Scope, session: str) -> Identity:
+    return Identity(scope.agent, scope.user, scope.workspace, session)
+
 
 CONTINUING_REASONS: frozenset[Reason] = frozenset({"branch", "compression", "resume", "rewind"})
 """Reasons after which the same conversation continues: its warm results are carried over."""

@@ -1,6 +1,6 @@
 """The log: one Redis stream per partition, read by plain ranges."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -227,3 +227,13 @@ def _head(partition: int, n: Any, last: Any) -> Head:
     return Head(
         partition, int(n) if n and n.isdigit() else 0, last[0][0].decode() if last else START
     )
+
+
+def read_head_numbers(redis: Redis, keys: Keys, partitions: Iterable[int]) -> dict[int, int]:
+    """Return the dense numbers that some partitions have reached, in one round trip."""
+    wanted = tuple(partitions)
+    with redis.pipeline(transaction=False) as pipe:
+        for partition in wanted:
+            pipe.hget(keys.state(partition), "n")
+        numbers = pipe.execute()
+    return {p: int(n) for p, n in zip(wanted, numbers, strict=True) if n}

@@ -10,9 +10,14 @@ import msgspec
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.msgspec_types import prepared
-from memorybus.processes.archiver_run import ArchiverRun
 from memorybus.processes.child import ChildProcess, running_child
-from memorybus.processes.reports import InstanceDescription, KindOffer, TrialStep, TrialTerms
+from memorybus.processes.reports import (
+    ArchiverRun,
+    InstanceDescription,
+    KindOffer,
+    TrialStep,
+    TrialTerms,
+)
 
 _WORKERS = "memorybus_workers"
 

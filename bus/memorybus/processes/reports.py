@@ -1,4 +1,4 @@
-"""The reports that a worker's process sends to a command: kinds, instances and trials."""
+"""What a worker's process reports to a command: kinds, instances, trials, archived events."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -76,3 +76,25 @@ class TrialStep(msgspec.Struct, frozen=True):
     found: str  # the result; for a failed step the exact error, credentials masked
     fix: str = ""  # what to do; empty if there is nothing to do
     claimed: bool = True  # whether the provider claims to do this; otherwise nothing was tried
+
+
+class ArchiverRun(msgspec.Struct, frozen=True):
+    """The results of one run."""
+
+    place: str  # where the archive is; "" if there is no log, and so no archive
+    events: int  # how many events were sealed
+    elsewhere: bool  # whether the archive is on another host, so that nothing could be done here
+    errors: dict[str, str]  # by name of the partition, the error that kept it from being sealed
+    # the partitions that were left to another archiver, which works on them, or died a moment ago
+    # (then its lease ends by itself)
+    busy: tuple[str, ...] = ()
+
+    @property
+    def hindered(self) -> bool:
+        """Whether something kept this run from sealing the events that are due."""
+        return self.elsewhere or bool(self.errors)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was due."""
+        return not (self.events or self.hindered or self.busy)

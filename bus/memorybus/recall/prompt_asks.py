@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.log.heads import read_head_numbers
+from memorybus.log.stream import read_head_numbers
 from memorybus.msgspec_types import prepared
 from memorybus.recall.health import Counted, report_counts
 from memorybus.recall.model import RecallRequest, WarmAsk, WarmResult, lifetime_ms

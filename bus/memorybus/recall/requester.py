@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.log.heads import read_head_numbers
+from memorybus.log.stream import read_head_numbers
 from memorybus.recall.health import RecallHealth
 from memorybus.recall.model import (
     GENERATION,

@@ -6,7 +6,7 @@ from typing import Final
 
 from memorybus.events import Scope, StoreName
 from memorybus.ids import text_digest
-from memorybus.lineage.identity import identity_of
+from memorybus.lineage.graph import identity_of
 
 _KEYS_REMEMBERED: Final = 1_024
 """How many partitions of order keys are cached: an agent publishes under few keys, repeatedly."""

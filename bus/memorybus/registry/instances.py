@@ -7,19 +7,20 @@ be paused, and an operator may ask for an immediate retry.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from redis import Redis
 
 from memorybus.config.path_names import InstanceName, InstanceOrNone
-from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.errors import ConfigError
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.hashes import decode_entries, decode_readable
 from memorybus.redis.keys import Keys
+from memorybus.registry.rebuild_lock import RebuildLock
 
 PauseState = Literal["", "kept", "dropped", "removed"]
 
@@ -177,27 +178,13 @@ class InstancesView(msgspec.Struct, frozen=True):
     retries: Mapping[str, RetryRequest] = {}  # the last request to retry now, by instance
 
 
-class ChangeLock(Protocol):
-    """A command's lock on instances: a command that was suspended and lost it changes nothing."""
-
-    @property
-    def token(self) -> bytes:
-        """Return the value that its entries have while the lock is ours."""
-
-    def fence_for(self, key: str) -> str:
-        """Return the key of its entry in the slot of a hash."""
-
-    def lost_error(self) -> MemoryBusError:
-        """Return the error that is raised when the lock is not ours any more."""
-
-
 class Instances:
     """Reads and changes the three hashes of instances. Belongs to one thread.
 
     A change raises the lock's error if the lock is lost, and changes nothing then.
     """
 
-    def __init__(self, redis: Redis, keys: Keys, lock: ChangeLock | None = None) -> None:
+    def __init__(self, redis: Redis, keys: Keys, lock: RebuildLock | None = None) -> None:
         self._redis = redis
         self._keys = keys
         self._lock = lock

@@ -7,7 +7,7 @@ command runs. The entry point ``memorybus`` calls it.
 import sys
 from collections.abc import Sequence
 
-from memorybus.processes import garbage, signals
+from memorybus.processes import light_imports, signals
 from memorybus.processes.light_imports import without_opentelemetry
 
 _LIBRARIES = ("cyclopts", "rich", "structlog", "tomlkit")
@@ -26,8 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments without the program's name; the process's own if None.
     """
     signals.end_on_stop()
-    garbage.collect_seldom()
-    garbage.end_without_collecting()
+    light_imports.collect_seldom()
+    light_imports.end_without_collecting()
     try:
         from memorybus_console.cli.app import main as run
     except ModuleNotFoundError as error:

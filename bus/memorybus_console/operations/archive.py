@@ -15,8 +15,8 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable, ConfigError
 from memorybus.events import Envelope
-from memorybus.processes.archiver_run import ArchiverRun
 from memorybus.processes.commands import run_archiver
+from memorybus.processes.reports import ArchiverRun
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 from memorybus.redis.connect import connect_redis

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from memorybus import private
-from memorybus.archive.damage import DamageHandler
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import msgspec
-from memorybus.archive.damage import DamageHandler
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingEvent
 from memorybus.events import (

@@ -13,9 +13,9 @@ from memorybus.recall.health import RecallHealth
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys, session_key
 from memorybus.registry.homes import Homes
-from memorybus.registry.instances import ChangeLock, Instance, Instances, RetryRequests
+from memorybus.registry.instances import Instance, Instances, RetryRequests
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.rebuild_lock import RebuildCommand, running_rebuilds
+from memorybus.registry.rebuild_lock import RebuildCommand, RebuildLock, running_rebuilds
 from memorybus.registry.roster import Roster
 
 
@@ -33,7 +33,7 @@ class Stores:
         history: archive and log, from which copies are filled.
     """
 
-    def __init__(self, settings: Settings, lock: ChangeLock | None = None) -> None:
+    def __init__(self, settings: Settings, lock: RebuildLock | None = None) -> None:
         self._redis = connect_redis(settings)
         keys = self._keys = Keys(settings.namespace)
         self.settings = settings

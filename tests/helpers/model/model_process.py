@@ -23,8 +23,8 @@ from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.hosting.lane_set import LaneSet
+from memorybus_workers.lanes.caution import IsolationProbe
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
-from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.lanes.news import News

@@ -12,8 +12,8 @@ from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.thread_activity import ThreadActivity
+from memorybus_workers.lanes.caution import IsolationProbe
 from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
-from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.lanes.news import News
 

@@ -7,10 +7,10 @@ import pytest
 from helpers.archive.archives import archive_in, pages, sealed
 from helpers.processes.forked import in_child
 from helpers.processes.waiting import wait_until
-from memorybus.archive import read_ahead
+from memorybus.archive import partition
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.reader import Group, SegmentReader
-from memorybus.archive.read_ahead import PendingGroup, ReadAheadThread
+from memorybus.archive.partition import PendingGroup, ReadAheadThread
 from memorybus.errors import ArchiveDamaged
 from memorybus.log.entry import LoggedEvent
 
@@ -112,7 +112,7 @@ def threads_of_four(aside: ReadAheadThread) -> set[threading.Thread]:
 
 def test_the_thread_is_one_and_ends(monkeypatch):
     """One thread reads all, ends when there is nothing more, and comes back when there is."""
-    monkeypatch.setattr(read_ahead, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(partition, "IDLE_SECONDS", 0.01)
     aside = ReadAheadThread()
     (first,) = threads_of_four(aside)
     wait_until(lambda: not first.is_alive(), "the thread has ended")
@@ -123,7 +123,7 @@ def test_the_thread_is_one_and_ends(monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_reads_ahead(monkeypatch):
     """The thread is not there in a child: it begins one of its own."""
-    monkeypatch.setattr(read_ahead, "IDLE_SECONDS", 60.0)
+    monkeypatch.setattr(partition, "IDLE_SECONDS", 60.0)
     aside = ReadAheadThread()
     done(aside, no_group)
     in_child(lambda: done(aside, no_group).wait())

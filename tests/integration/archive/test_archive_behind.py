@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
-from memorybus.archive.damage import DamageHandler
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.errors import ArchiveUnavailable
 from memorybus.history.history import History
 from memorybus_console.cli import main

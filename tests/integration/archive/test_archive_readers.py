@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from helpers.archive.archives import LOG, archive_in, entries, sealed
 from memorybus.archive.archive import Archive
-from memorybus.archive.damage import DamageHandler
 from memorybus.archive.format.reader import Group, SegmentReader
 from memorybus.archive.objects.local import LocalObjects
-from memorybus.archive.read_ahead import PendingGroup
+from memorybus.archive.partition import PendingGroup
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.query.query import Query
 from memorybus.query.ranges import NumberRange, Plan

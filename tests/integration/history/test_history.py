@@ -8,8 +8,7 @@ from helpers.archive.past import PARTITION, Past, as_told, kinds, read_all
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
-from memorybus.archive.damage import DamageHandler
-from memorybus.archive.tombstones import Tombstone
+from memorybus.archive.tombstones import DamageHandler, Tombstone
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable, ConfigError
 from memorybus.events import TurnStarted
 from memorybus.history import forward

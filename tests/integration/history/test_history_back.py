@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 from memorybus.archive import rows
-from memorybus.archive.damage import DamageHandler
-from memorybus.archive.tombstones import Tombstone
+from memorybus.archive.tombstones import DamageHandler, Tombstone
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import TurnStarted
 from memorybus.history import backward, forward

@@ -8,7 +8,7 @@ from helpers.archive.archives import archive_in
 from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.processes.waiting import wait_until
-from memorybus.archive.damage import DamageHandler
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history.history import History

@@ -8,10 +8,9 @@ from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
-from memorybus.archive.damage import DamageHandler
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.store import StoredFile
-from memorybus.archive.tombstones import Tombstone
+from memorybus.archive.tombstones import DamageHandler, Tombstone
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history.forgotten import TOMBSTONE_AGE
 from memorybus.history.history import History

@@ -5,8 +5,8 @@ from pathlib import Path
 from zoneinfo import TZPATH, ZoneInfo
 
 import pytest
+from memorybus.config.parsing import host_zone, zone_named
 from memorybus.config.settings import Settings
-from memorybus.config.zones import host_zone, zone_named
 from memorybus.errors import ConfigError
 
 SUMMER = datetime(2026, 7, 1, tzinfo=UTC)

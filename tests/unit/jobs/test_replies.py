@@ -4,8 +4,7 @@ import msgspec
 import pytest
 from memorybus.agent.contributions import label_contributions
 from memorybus.events import ContextCompressing, ToolCalled, TurnCompleted
-from memorybus.jobs import replies
-from memorybus.jobs.replies import Reply
+from memorybus.jobs.waiting import Reply, is_awaited, read_replies, reply_to
 
 CALL = ToolCalled(provider="a", tool="t")
 COMPRESSING = ContextCompressing()
@@ -13,13 +12,13 @@ COMPRESSING = ContextCompressing()
 
 def test_a_long_contribution_is_cut():
     """Text may be cut, at a whole character (G10)."""
-    assert replies.reply_to(COMPRESSING, "é" * 10, 20) == Reply("é" * 10)
-    assert replies.reply_to(COMPRESSING, "é" * 10, 9) == Reply("é" * 4 + " […]")
+    assert reply_to(COMPRESSING, "é" * 10, 20) == Reply("é" * 10)
+    assert reply_to(COMPRESSING, "é" * 10, 9) == Reply("é" * 4 + " […]")
 
 
 def test_a_long_result_is_refused_whole():
     """JSON is not cut: the model is told how large it was (G10)."""
-    refused = replies.reply_to(CALL, '{"a": 1}', 4)
+    refused = reply_to(CALL, '{"a": 1}', 4)
 
     assert refused.text == ""
     assert "8 bytes is larger than `reply_max_bytes` (4)" in refused.error
@@ -27,19 +26,19 @@ def test_a_long_result_is_refused_whole():
 
 def test_a_text_that_is_not_unicode_is_made_so():
     """A hook's lone surrogate must not undo what is applied already."""
-    assert replies.reply_to(COMPRESSING, "a\ud800b", 99) == Reply("a?b")
+    assert reply_to(COMPRESSING, "a\ud800b", 99) == Reply("a?b")
 
 
 def test_only_who_asks_is_answered():
     """An event without `wants_reply`, or of another type, has nobody waiting."""
-    assert replies.is_awaited(ToolCalled(provider="a", tool="t", wants_reply=True))
-    assert not any(map(replies.is_awaited, (CALL, COMPRESSING, TurnCompleted())))
+    assert is_awaited(ToolCalled(provider="a", tool="t", wants_reply=True))
+    assert not any(map(is_awaited, (CALL, COMPRESSING, TurnCompleted())))
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"\x80\x80", msgspec.msgpack.encode([1])])
 def test_a_reply_that_cannot_be_read_is_an_error(body):
     """Whatever stands in Redis, the asker gets an answer that says so."""
-    read = replies.read_replies({b"a": body, b"b": msgspec.msgpack.encode(Reply("hello"))})
+    read = read_replies({b"a": body, b"b": msgspec.msgpack.encode(Reply("hello"))})
 
     assert read["b"] == Reply("hello")
     assert body == b"\x80\x80" or "cannot be read" in read["a"].error

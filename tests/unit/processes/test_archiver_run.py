@@ -5,7 +5,7 @@ import sys
 import pytest
 from memorybus.config.settings import Settings
 from memorybus.processes import commands
-from memorybus.processes.archiver_run import ArchiverRun
+from memorybus.processes.reports import ArchiverRun
 
 
 @pytest.mark.parametrize(

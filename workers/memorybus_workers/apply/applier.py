@@ -20,12 +20,13 @@ from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import bind
 
 from memorybus_workers.apply.pool import Pool
-from memorybus_workers.apply.verdict import PARKED, Parked
 from memorybus_workers.calls.allowance import Allowance, Unbounded
 from memorybus_workers.calls.breaker import Breaker
 from memorybus_workers.calls.failing_events import FailingEvents
 from memorybus_workers.calls.retry import (
+    PARKED,
     BackendDown,
+    Parked,
     ParkKey,
     RetryAt,
     RetryIn,
@@ -34,9 +35,8 @@ from memorybus_workers.calls.retry import (
 )
 from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.answers import forget_warm_results
-from memorybus_workers.lanes.caution import MAX_KILLS
+from memorybus_workers.lanes.caution import MAX_KILLS, RETRY_SECONDS
 from memorybus_workers.lanes.context import InstanceContext
-from memorybus_workers.lanes.isolation import RETRY_SECONDS
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure_of
 from memorybus_workers.lanes.window import StartPoint

@@ -14,8 +14,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus_workers.apply.applier import HUNG_REASON, Applier, OpenInstance
 from memorybus_workers.apply.bulk import is_turn, send_turns, sort_outcomes, takes_turns_in_bulk
 from memorybus_workers.apply.pool import CallResult, Pool, Task, Withdrawn
-from memorybus_workers.apply.verdict import PARKED, Parked
-from memorybus_workers.calls.retry import RetryAt, raise_unless_lane_error
+from memorybus_workers.calls.retry import PARKED, Parked, RetryAt, raise_unless_lane_error
 from memorybus_workers.calls.thread_activity import ThreadActivity
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND

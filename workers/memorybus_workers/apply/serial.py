@@ -10,8 +10,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus_providers.base import HookContext
 
 from memorybus_workers.apply.applier import Applier, OpenInstance
-from memorybus_workers.apply.verdict import DONE, PARKED, TryVerdict
-from memorybus_workers.calls.retry import RetryAt
+from memorybus_workers.calls.retry import DONE, PARKED, RetryAt, TryVerdict
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 from memorybus_workers.logs import bind_calls, bind_event

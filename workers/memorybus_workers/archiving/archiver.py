@@ -14,7 +14,7 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.processes.archiver_run import ArchiverRun
+from memorybus.processes.reports import ArchiverRun
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.registry.roster import worker_id

@@ -2,6 +2,7 @@
 
 import random
 import re
+from typing import Final
 
 import msgspec
 from memorybus.concurrency.backoff import backoff
@@ -77,3 +78,16 @@ def raise_unless_lane_error(error: Exception, where: str) -> Exception:
     if isinstance(error, LogError | ProviderError | OSError) and not isinstance(error, ForeignKey):
         raise error
     return error
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The event is applied, or there was nothing to do for it."""
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """The event waits in the lane's dead letters: it counts as done for the checkpoint."""
+
+
+TryVerdict = Done | Parked | RetryAt
+DONE: Final = Done()
+PARKED: Final = Parked()

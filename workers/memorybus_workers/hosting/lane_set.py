@@ -10,10 +10,14 @@ from memorybus.errors import ArchiveError, ForeignKey, LeaseLost, LogError, Unav
 from memorybus.log.stream import check_log_id
 from memorybus.redis.connect import connect_redis, translate_redis_error
 from memorybus.redis.keys import Keys
+from memorybus_providers.base import TransactionalProvider
 from redis.exceptions import RedisError
 
-from memorybus_workers.apply.applier import OpenInstance
-from memorybus_workers.apply.choice import applier_for
+from memorybus_workers.apply.applier import Applier, OpenInstance
+from memorybus_workers.apply.bulk import BulkApplier, takes_turns_in_bulk
+from memorybus_workers.apply.parallel import ParallelApplier
+from memorybus_workers.apply.serial import SerialApplier
+from memorybus_workers.apply.transactional import TransactionalApplier
 from memorybus_workers.calls.allowance import allowance_for
 from memorybus_workers.calls.retry import raise_unless_lane_error
 from memorybus_workers.dead_letters.redo import Redo
@@ -21,6 +25,19 @@ from memorybus_workers.lanes.halts import Halts
 from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane, LaneContext
 from memorybus_workers.lanes.leases import Lease
 from memorybus_workers.logs import bind_lane, bind_partition
+
+
+def applier_for(instance: OpenInstance, wake: Callable[[], None]) -> Applier:
+    """Return the applier of an instance; a ``blind`` provider gets no two calls at once (G4)."""
+    provider = instance.provider
+    if isinstance(provider, TransactionalProvider):
+        return TransactionalApplier(instance, provider)
+    if provider.capabilities.concurrent and provider.delivery in ("keyed", "lookup"):
+        return ParallelApplier(instance, wake)
+    if takes_turns_in_bulk(provider):
+        return BulkApplier(instance)
+    return SerialApplier(instance)
+
 
 _log = logging.getLogger("memorybus")
 ACQUIRE_RETRY_SECONDS = 0.5

@@ -26,7 +26,7 @@ from memorybus.jobs.inspect import (
     RecalledItems,
     TryRecall,
 )
-from memorybus.jobs.replies import Reply
+from memorybus.jobs.waiting import Reply
 from memorybus.recall.model import RecallRequest
 from memorybus.text.redact import one_line
 from memorybus_providers.base import (

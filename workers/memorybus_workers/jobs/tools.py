@@ -10,10 +10,9 @@ from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
 from memorybus.events import Position, ToolCalled
-from memorybus.jobs import replies
 from memorybus.jobs.inspect import Inspection
-from memorybus.jobs.replies import Reply
 from memorybus.jobs.tools import ToolRequest
+from memorybus.jobs.waiting import Reply, reply_to, write_reply
 from memorybus.msgspec_types import prepared
 from memorybus.redis.keys import Keys
 from memorybus.text.redact import describe_error
@@ -70,7 +69,7 @@ class ToolRunner:
             return Reply(error=f"{request.tool[:64]!r} is no tool that only reads")
         result = tool_result(provider, request.tool, request.arguments, self._context(request))
         event = ToolCalled(provider=request.provider, tool=request.tool)
-        return replies.reply_to(event, result, self._settings.reply_max_bytes)
+        return reply_to(event, result, self._settings.reply_max_bytes)
 
     def _context(self, request: ToolRequest) -> HookContext:
         return HookContext(
@@ -111,6 +110,6 @@ def answer_request(
         reply = make()
     except Exception as error:
         failed = Reply(error=describe_error(error, settings.secrets))
-        replies.write_reply(redis, key, request.provider, failed)
+        write_reply(redis, key, request.provider, failed)
         raise
-    replies.write_reply(redis, key, request.provider, reply)
+    write_reply(redis, key, request.provider, reply)

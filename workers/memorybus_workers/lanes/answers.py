@@ -11,8 +11,13 @@ import logging
 
 from memorybus.errors import Unavailable
 from memorybus.events import SessionSwitched, ToolCalled
-from memorybus.jobs import replies
-from memorybus.jobs.replies import REPLY_TTL_SECONDS, Reply
+from memorybus.jobs.waiting import (
+    REPLY_TTL_SECONDS,
+    Reply,
+    is_awaited,
+    reply_to,
+    write_reply,
+)
 from memorybus.log.entry import LoggedEvent, entry_ms
 from memorybus.recall import retractions
 from memorybus.redis.facts import read_server_ms
@@ -42,7 +47,7 @@ class Answers:
         elif text is not None and self._is_awaited(event):
             self._instance.crash("lane.before_reply")
             most = self._settings.reply_max_bytes
-            self._put(event, replies.reply_to(event.envelope.event, text, most))
+            self._put(event, reply_to(event.envelope.event, text, most))
 
     def answer_refused(self, event: LoggedEvent, why: str) -> None:
         """Answer for an event that is parked; `why` is masked and bounded."""
@@ -61,14 +66,14 @@ class Answers:
     def _is_awaited(self, event: LoggedEvent) -> bool:
         asked = event.envelope.event
         elsewhere = isinstance(asked, ToolCalled) and asked.provider != self._instance.role.provider
-        return self._instance.role.answering and replies.is_awaited(asked) and not elsewhere
+        return self._instance.role.answering and is_awaited(asked) and not elsewhere
 
     def _put(self, event: LoggedEvent, reply: Reply) -> None:
         position = event.position
         try:
             if self._age_ms(position.entry) <= REPLY_TTL_SECONDS * 1000:
                 key = self._keys.reply(position.partition, event.envelope.id)
-                replies.write_reply(self._redis, key, self._instance.role.provider, reply)
+                write_reply(self._redis, key, self._instance.role.provider, reply)
         except (RedisError, OSError) as error:
             _log.debug("event %s: the reply could not be written: %s", event.envelope.id, error)
 

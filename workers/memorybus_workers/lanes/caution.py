@@ -1,7 +1,10 @@
 """How carefully a lane calls its provider after an owner died, perhaps of an event (G6)."""
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
+
+from memorybus_workers.lanes.leases import Lease
 
 MAX_KILLS: Final = 3
 """At how many deaths an event may have been noted as being called; then it is parked.
@@ -57,3 +60,33 @@ class Caution:
         for counts in (self.suspects, self.calling):
             for n in [n for n in counts if is_done(n)]:
                 del counts[n]
+
+
+RETRY_SECONDS = 0.02  # seconds after which a lane that was refused asks again
+
+
+class IsolationProbe:
+    """The event that a worker tries alone now. Shared by its providers' threads; never blocks.
+
+    If the worker ends during the try, the event is blamed; two such tries at once could blame the
+    wrong one. An abandoned call, a dead letter's, or that of a lane whose owners lived may still
+    end the worker meanwhile: then the event is blamed wrongly.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tried: tuple[Lease, int] | None = None
+
+    def begin(self, lease: Lease, n: int) -> bool:
+        """Whether an event may be tried now; if so, the caller must call `end` afterwards."""
+        with self._lock:
+            if self._tried is not None and not self._tried[0].lost:
+                return False
+            self._tried = (lease, n)
+            return True
+
+    def end(self, lease: Lease, n: int) -> None:
+        """Note that the try of an event is over, if it is the one that is tried."""
+        with self._lock:
+            if self._tried is not None and self._tried[0] is lease and self._tried[1] == n:
+                self._tried = None

@@ -13,7 +13,7 @@ from memorybus.registry.work import Mishap, WorkCounter
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.tracing.spans import NO_SPAN, MaybeSpan, Tracing
 
-from memorybus_workers.lanes.isolation import IsolationProbe
+from memorybus_workers.lanes.caution import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.lanes.news import News
 

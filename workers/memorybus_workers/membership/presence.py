@@ -3,9 +3,12 @@
 import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 
+import msgspec
+from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
 from memorybus.receipt import SpoolStats
 from memorybus.redis.keys import Keys
@@ -18,9 +21,63 @@ from memorybus_workers.hosting.hosts import Hosts
 from memorybus_workers.hosting.served import ServedInstances
 from memorybus_workers.lanes.context import Role, WorkerContext
 from memorybus_workers.membership.balance import Balance
-from memorybus_workers.membership.heartbeats import Heartbeats
 from memorybus_workers.membership.home_claims import HomeClaims
-from memorybus_workers.membership.rates import Rates
+
+_RATE_SECONDS = 10.0  # seconds over which a rate is taken: more than a pause between batches
+
+
+class Rates:
+    """The rates at which totals grow, from their values at different times."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, Mapping[str, int]]] = deque()
+
+    def note(self, now: float, totals: Mapping[str, int]) -> dict[str, float]:
+        """Note the totals; return the rate of each, in events a second."""
+        self._seen.append((now, dict(totals)))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _RATE_SECONDS:
+            self._seen.popleft()
+        since, before = self._seen[0]
+        if now <= since:
+            return {}
+        return {
+            name: round((total - before.get(name, 0)) / (now - since), 3)
+            for name, total in totals.items()
+        }
+
+
+class _Heartbeat(msgspec.Struct, frozen=True):
+    """A heartbeat, and the time when it was written, by our own clock (monotonic)."""
+
+    beat: int
+    at: float
+
+
+class Heartbeats:
+    """The heartbeats that one worker has seen. Belongs to one thread."""
+
+    def __init__(self, clock: Clock, beat: float) -> None:
+        self._clock = clock
+        self._beat = beat
+        self._known: dict[str, _Heartbeat] = {}
+
+    def note(self, workers: Iterable[WorkerInfo], now_ms: int) -> None:
+        self._known = {worker.id: self._heartbeat(worker, now_ms) for worker in workers}
+
+    def _heartbeat(self, worker: WorkerInfo, now_ms: int) -> _Heartbeat:
+        last = self._known.get(worker.id)
+        if last is not None and last.beat == worker.heartbeat_at:
+            return last
+        age = abs(now_ms - worker.heartbeat_at) / 1_000
+        if last is not None:
+            age = min(age, self._beat)  # it has changed since the last call
+        return _Heartbeat(worker.heartbeat_at, self._clock.monotonic() - age)
+
+    def silent(self, workers: Sequence[WorkerInfo], seconds: float) -> list[WorkerInfo]:
+        """Return those of `workers` whose heartbeat has not changed for `seconds`."""
+        now = self._clock.monotonic()
+        return [worker for worker in workers if now - self._known[worker.id].at > seconds]
+
 
 _log = logging.getLogger("memorybus")
 _LOOK_SECONDS = 0.5

@@ -14,8 +14,7 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.wakeup import Wake
 from memorybus.config.settings import Settings
-from memorybus.processes.garbage import freeze_heap
-from memorybus.processes.light_imports import load_redis
+from memorybus.processes.light_imports import freeze_heap, load_redis
 
 from memorybus_workers.processes.exporting import export_spans
 

@@ -39,8 +39,8 @@ from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.hosting.hosts import Hosts, remove_dropped
 from memorybus_workers.hosting.instances import make_instance
 from memorybus_workers.hosting.served import ServedInstances
+from memorybus_workers.lanes.caution import IsolationProbe
 from memorybus_workers.lanes.context import WorkerContext
-from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.lanes.news import News
 from memorybus_workers.logs import RateLimitedWarning

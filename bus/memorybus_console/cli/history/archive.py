@@ -15,7 +15,7 @@ from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.render import line
 
 if TYPE_CHECKING:
-    from memorybus.processes.archiver_run import ArchiverRun
+    from memorybus.processes.reports import ArchiverRun
     from memorybus.query.query import Query
 
     from memorybus_console.operations.archive import ArchiveExported, ArchiveVerified, Segments

@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
-from memorybus.archive.damage import DamageHandler
+from memorybus.archive.tombstones import DamageHandler
 from memorybus.errors import ConfigError
 from memorybus.events import AnyEvent, Omitted, UnknownEvent
 from memorybus.history.backward import BackwardMark

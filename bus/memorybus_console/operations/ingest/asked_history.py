@@ -18,7 +18,7 @@ from memorybus.history.forgotten import NOTHING_FORGOTTEN, Forgotten
 from memorybus.history.history import History
 from memorybus.history.scratch_index import ScratchIndex
 from memorybus.ids import derived_id, digest
-from memorybus.lineage.identity import identity_of
+from memorybus.lineage.graph import identity_of
 from memorybus.log.entry import LoggedEvent
 from memorybus.msgspec_types import prepared
 from memorybus.query.query import Query

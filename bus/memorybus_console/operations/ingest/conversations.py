@@ -18,7 +18,7 @@ from memorybus.errors import EventError, LogUnavailable, MemoryBusError
 from memorybus.events import Scope
 from memorybus.history.forgotten import turn_row
 from memorybus.ids import derived_id
-from memorybus.lineage.identity import identity_of
+from memorybus.lineage.graph import identity_of
 from memorybus.text.cleaning import check_id
 
 from memorybus_console.operations.ingest.asked_history import (

@@ -7,7 +7,7 @@ from memorybus.errors import LeaseLost
 from memorybus.log.entry import LoggedEvent
 from memorybus_workers.apply.serial import ChunkOutcome
 from memorybus_workers.apply.transactional import TransactionalApplier
-from memorybus_workers.apply.verdict import TryVerdict
+from memorybus_workers.calls.retry import TryVerdict
 from memorybus_workers.lanes.lane import Lane
 
 

@@ -27,7 +27,7 @@ from memorybus.jobs.inspect import (
     RecalledItems,
     TryRecall,
 )
-from memorybus.jobs.replies import Reply, read_replies
+from memorybus.jobs.waiting import Reply, read_replies
 from memorybus.recall.model import RecalledItem, RecallRequest
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock

@@ -5,8 +5,8 @@ import pytest
 from memorybus.config.settings import Settings
 from memorybus.errors import Permanent, Unavailable
 from memorybus.jobs.inspect import CheckHealth, Inspection
-from memorybus.jobs.replies import Reply, read_replies
 from memorybus.jobs.tools import ToolRequest
+from memorybus.jobs.waiting import Reply, read_replies
 from memorybus.redis.keys import Keys
 from memorybus_workers.jobs.tools import answer_request, parse_request
 

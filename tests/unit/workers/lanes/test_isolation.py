@@ -2,7 +2,7 @@
 
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OwnedLane
-from memorybus_workers.lanes.isolation import IsolationProbe
+from memorybus_workers.lanes.caution import IsolationProbe
 from memorybus_workers.lanes.leases import Lease
 
 

@@ -2,7 +2,7 @@
 
 from memorybus.registry.roster import WorkerInfo
 from memorybus.testing import FakeClock
-from memorybus_workers.membership.heartbeats import Heartbeats
+from memorybus_workers.membership.presence import Heartbeats
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

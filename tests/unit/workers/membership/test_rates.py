@@ -1,6 +1,6 @@
 """Rates: growth over the last seconds, for totals that come and grow."""
 
-from memorybus_workers.membership.rates import Rates
+from memorybus_workers.membership.presence import Rates
 
 
 def test_a_rate_is_the_growth_of_the_last_seconds():

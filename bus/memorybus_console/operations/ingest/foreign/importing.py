@@ -19,7 +19,7 @@ from memorybus.events import (
     WriteAction,
 )
 from memorybus.ids import derived_id, text_digest
-from memorybus.lineage.identity import Identity, identity_of
+from memorybus.lineage.graph import Identity, identity_of
 from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import check_id, clean_fields
 from memorybus.text.redact import masked
