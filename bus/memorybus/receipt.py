@@ -12,19 +12,13 @@ LogState = Literal["unknown", "up", "down"]
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What `publish` promises.
+    """What `publish` promises."""
 
-    Attributes:
-        event_id: 32 hex digits.
-        level: how safe the event is now; `MemoryBus.flush` waits for a higher one.
-        sequence: its place in this process's spool.
-        log: whether the log could be reached when the event was accepted: "up", "down" (the event
-            is sent later), or "unknown" while the first connection is being made.
-    """
-
-    event_id: str
-    level: Level
-    sequence: int
+    event_id: str  # 32 hex digits
+    level: Level  # how safe the event is now; `MemoryBus.flush` waits for a higher one
+    sequence: int  # its place in this process's spool
+    # whether the log could be reached when the event was accepted: "up", "down" (the event is sent
+    # later), or "unknown" while the first connection is being made
     log: LogState
 
 

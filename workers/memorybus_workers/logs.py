@@ -179,13 +179,11 @@ def bind_lane(lane: _AnyLane) -> _AnyLane:
 
 
 def bind_partition(partition: int) -> None:
-    """Let later log lines of this thread name a partition whose lane is not owned yet."""
     _LANE.set((partition, None))
     _EVENT.set(None)
 
 
 def unbind_lane() -> None:
-    """Let later log lines of this thread name no lane."""
     _LANE.set(None)
     _EVENT.set(None)
 

@@ -54,7 +54,6 @@ class PacedPublisher:
         self._drain(1)
 
     def _drain(self, room: int) -> None:
-        """Wait until fewer than `room` events are unsent."""
         idle, before = 0, self._bus.unsent
         while (unsent := self._bus.unsent) >= room:
             idle = idle + 1 if unsent >= before else 0

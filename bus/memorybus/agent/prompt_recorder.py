@@ -35,7 +35,6 @@ class PromptRecorder:
         _recorders.add(self)
 
     def record(self, key: str, turn: str = "", session: str = "") -> None:
-        """Publish what the pending prompts of an order key were given."""
         prompts = tuple(self.pending.pop(key, ()))  # another thread may still add to the deque
         newest = list(takewhile(bool, reversed(prompts)))
         own = [prompt for prompt in newest if prompt and prompt.session.id == session] or newest
@@ -48,7 +47,6 @@ class PromptRecorder:
             self.record(key)
 
     def record_all(self) -> None:
-        """Publish all prompts, because the process ends."""
         for key in [*self.pending]:
             self.record(key)
 

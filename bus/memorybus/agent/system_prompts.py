@@ -24,7 +24,6 @@ _log = logging.getLogger("memorybus")
 def session_prompt(
     bus: SessionBus, scope: Scope, root: str, asked_at: Callable[[], float], known: str
 ) -> str:
-    """Return what providers add to a session's system prompt; see `Session.system_prompt`."""
     if not bus.settings.prompt_budget:
         return ""
     now = bus.clock.now_ms()

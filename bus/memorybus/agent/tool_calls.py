@@ -30,7 +30,6 @@ def call_tool(
     timeout: float,
     event_id: str = "",
 ) -> dict[str, Any]:
-    """Call a tool; see `Session.call_tool`."""
     tool = bus.tools().named(offered) if isinstance(offered, str) else None
     if tool is None:
         return failed_result(f"memory has no tool {str(offered)[:64]!r}")
@@ -81,7 +80,6 @@ def _call_writing_tool(
     timeout: float,
     event_id: str,
 ) -> dict[str, Any]:
-    """Publish the call, then wait for the lane's owner to answer."""
     event = ToolCalled(
         provider=tool.provider, tool=tool.name, arguments=arguments, wants_reply=True
     )

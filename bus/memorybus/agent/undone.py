@@ -24,7 +24,6 @@ class PublishedTurns:
         self._turns: OrderedDict[str, _Turn] = OrderedDict()
 
     def note(self, key: str, event_id: str, turn: TurnCompleted) -> None:
-        """Remember a turn that was published under an order key."""
         said = (turn.user, turn.assistant, *turn.messages)
         texts = frozenset(text for part in said for text in _hashes(part))
         self._turns.setdefault(event_id, _Turn(key, texts))  # one that comes again stays undone

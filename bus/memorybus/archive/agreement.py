@@ -55,7 +55,6 @@ class ArchiveComparer:
         self._decoder = Decoder()
 
     def compare(self, partition: int, noted: Place, end: Place) -> Agreement:
-        """Compare the log with the archive up to the archive's end."""
         holds = self._is_sealed_upto(partition, noted, end)
         if holds and noted == end:
             return Agreement(end.entry)

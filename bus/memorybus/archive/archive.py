@@ -142,13 +142,11 @@ class Archive:
         return self._rows(partition).places(first, last)
 
     def has(self, partition: int, entry: str) -> bool:
-        """Return whether an entry is sealed."""
         ms, sequence = parse_entry_id(entry)
         event = self._rows(partition).last_before((ms, sequence + 1))
         return event is not None and event.position.entry == entry
 
     def last_before(self, partition: int, entry: str) -> LoggedEvent | None:
-        """Return the last sealed event before an entry; None if there is none."""
         return self._rows(partition).last_before(parse_entry_id(entry))
 
     def end(self, partition: int) -> Place | None:
@@ -163,7 +161,6 @@ class Archive:
         return self._partition(partition).newest_manifest().segments
 
     def segment_of(self, partition: int, entry: str) -> str:
-        """Return the file of the segment that covers an entry, "" if none does."""
         ms, sequence = parse_entry_id(entry)
         segment = last_segment_before(self.segments(partition), (ms, sequence + 1))
         return (

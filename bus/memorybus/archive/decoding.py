@@ -44,7 +44,6 @@ _QUERY_FIELDS = (
 
 
 def queried_fields(query: Query) -> tuple[str, ...]:
-    """Return the fields of `EventRow` that a query looks at."""
     return tuple(name for name, fields in _QUERY_FIELDS if any(getattr(query, f) for f in fields))
 
 
@@ -65,12 +64,10 @@ class RowFilter(msgspec.Struct, frozen=True):
 
     @property
     def may_omit(self) -> bool:
-        """Whether this filter can leave out any row."""
         return bool(self.plan.query != EVERYTHING or self.forgotten or self.plan.spans)
 
     @property
     def deciding_columns(self) -> tuple[str, ...]:
-        """The columns that the queries look at."""
         found = {
             name for query in (self.plan.query, *self.forgotten) for name in queried_fields(query)
         }
@@ -82,7 +79,6 @@ class RowFilter(msgspec.Struct, frozen=True):
         return (*self.deciding_columns, *(("v",) if "type" in self.deciding_columns else ()))
 
     def with_forgotten(self, forgotten: tuple[Query, ...]) -> "RowFilter":
-        """Return this filter with the present queries of the tombstones."""
         return self if forgotten == self.forgotten else RowFilter(self.plan, forgotten)
 
     def reasons(self, partition: int, group: Group, rows: range) -> list[Omission | None]:
@@ -161,7 +157,6 @@ def _row(needs: Sequence[str], cells: Sequence[str | int]) -> EventRow:
 def events_of(
     partition: int, group: Group, rows: range, reasons: Sequence[Omission | None], decoder: Decoder
 ) -> list[LoggedEvent]:
-    """Return the events of some rows of a group that was read with `CONTENT_COLUMNS`."""
     if group.summary.is_plain and not any(reasons):
         envelopes = decoder.decode_all(list(group.envelopes.cells_in(rows)))
         if all(envelopes):
@@ -180,7 +175,6 @@ def events_of(
 def wanted_events(
     partition: int, group: Group, rows: Sequence[int], decoder: Decoder
 ) -> list[LoggedEvent]:
-    """Return events of a group read with `CONTENT_COLUMNS`, without those that were not kept."""
     kinds, omitted = group.words("kind"), group.words("omitted")
     events = (
         _event(

@@ -24,7 +24,6 @@ ARCHIVER = "@archive"
 
 
 def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Archive | None":
-    """Return the archive of the log in `redis`; None if the log was not created yet."""
     from memorybus.archive.archive import Archive
 
     keys = Keys(settings.namespace)
@@ -50,7 +49,6 @@ def views_of(settings: Settings) -> dict[int, PartitionView]:
 
 
 def check_reaches(archive: "Archive | None", partition: int, sealed: int) -> None:
-    """Make sure that an archive has a partition's events up to a number."""
     end = archive.end(partition) if archive else None
     archived = end.n if end else 0
     if archived < sealed:

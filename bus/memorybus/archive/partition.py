@@ -54,7 +54,6 @@ class PendingGroup:
         self._done.wait()
 
     def result(self) -> Group:
-        """Wait for the group and return it."""
         self._done.wait()
         if self._group is None:
             raise self._error or RuntimeError(f"group {self.key} was not read")
@@ -73,7 +72,6 @@ class ReadAheadThread:
         self._lock = Lock()
 
     def begin(self, group: PendingGroup) -> PendingGroup:
-        """Queue a group; it is read after those that were queued before. Return it."""
         with self._lock:
             self._queue.put(group)
             if self._thread is None or not self._thread.is_alive():  # a forked child lacks it
@@ -239,7 +237,6 @@ class SealedPartition:
         self._groups = {}
 
     def group(self, segment: Segment, index: int, names: tuple[str, ...]) -> Group:
-        """Return a group of rows with the named columns; only the last group is kept."""
         key = (segment.sha256, index, names)
         if key not in self._groups:
             ahead = self._finish_read_ahead()
@@ -269,7 +266,6 @@ class SealedPartition:
             self._ahead = self._read_ahead_thread.begin(PendingGroup(key, read))
 
     def _read_first_group(self, segment: Segment, names: tuple[str, ...]) -> Group:
-        """Check and open a segment; return its first group."""
         if self._following is not None:
             self._following.close()
         self._following = self._open_reader(segment)
@@ -300,7 +296,6 @@ class SealedPartition:
     # -- where a place is -----------------------------------------------------------------------
 
     def segment_after(self, place: EntryMoment) -> Segment | None:
-        """Return the segment with the first row after a moment; None if nothing follows."""
         if not self._lasts or place >= self._lasts[-1]:
             self.newest_manifest()
         index = bisect_right(self._lasts, place)
@@ -315,7 +310,6 @@ class SealedPartition:
         return self._manifest.segments[index] if index < len(self._lasts) else None
 
     def segment_before(self, place: EntryMoment) -> Segment | None:
-        """Return the segment with the last row before a moment; None if there is none."""
         segment = last_segment_before(self.newest_manifest().segments, place)
         ms, sequence = parse_entry_id(segment.last.entry) if segment else (0, 0)
         if place > (ms, sequence + 1):  # a lost segment may lie between
@@ -333,6 +327,5 @@ class SealedPartition:
 
 
 def last_segment_before(segments: Sequence[Segment], place: EntryMoment) -> Segment | None:
-    """Return the last segment that begins before a moment; None if there is none."""
     index = bisect_left(segments, place, key=lambda segment: parse_entry_id(segment.first.entry))
     return segments[index - 1] if index else None

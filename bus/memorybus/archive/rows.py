@@ -114,7 +114,6 @@ class SealedRows:
         return index + 1, 0, self._part.group(segment, index + 1, names)
 
     def last_before(self, place: EntryMoment) -> LoggedEvent | None:
-        """Return the last event before a moment; None if there is none."""
         wanted = RowFilter(Plan(), self._part.shared.forgotten_queries())
         while (segment := self._part.segment_before(place)) is not None:
             with self._part.naming_file(segment):

@@ -48,7 +48,6 @@ class ArchiverReports(msgspec.Struct, frozen=True):
 
     @property
     def working(self) -> bool:
-        """Whether some worker archives, according to its last report."""
         return any(not report.error and not report.elsewhere for report in self.workers.values())
 
     @property
@@ -102,7 +101,6 @@ class SealReports:
         return int(note.since)
 
     def read(self, now_ms: int, partitions: int) -> ArchiverReports:
-        """Return all reports, but those of workers silent for longer than `ALIVE_SECONDS`."""
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         names = {lane_name(partition).encode(): partition for partition in range(partitions)}
         parts = {names[k]: _decode(body, ArchivedPart) for k, body in bodies.items() if k in names}
@@ -121,7 +119,6 @@ class SealReports:
         )
 
     def remove_silent_workers(self, now_ms: int, partitions: int) -> None:
-        """Delete the reports of workers that are silent for longer than `ALIVE_SECONDS`."""
         alive = self.read(now_ms, partitions).workers
         names = {lane_name(partition).encode() for partition in range(partitions)}
         known: list[bytes] = self._redis.hkeys(self._key)  # type: ignore[assignment]

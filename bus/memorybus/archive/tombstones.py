@@ -57,7 +57,6 @@ class DamageHandler:
         return DamageHandler(self._messages)
 
     def add(self, error: ArchiveError) -> None:
-        """Note the message of an error, unless the list has it already."""
         if self._messages is None:
             raise error
         self.found = True

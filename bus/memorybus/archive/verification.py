@@ -31,7 +31,6 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def check_partition(part: SealedPartition) -> Iterator[FileReport]:
-    """Yield a report for each file, the manifest first."""
     part.shared.sound.clear()
     part.close()
     manifest = part.newest_manifest()

@@ -99,7 +99,6 @@ class PartitionWriter:
         return [self._part.load(version) for version in versions[-KEPT_MANIFESTS:]]
 
     def _delete_leftovers(self, before: int) -> int:
-        """Delete unfinished files that are older than `before`; return how many."""
         folders = (self._part.folder, f"{self._part.folder}/segments", tombstones.FOLDER)
         files = [leftover for folder in folders for leftover in self._objects.leftovers(folder)]
         dead = [file for file in files if file.modified_at < before]
@@ -120,7 +119,6 @@ class PartitionWriter:
         after: Sequence[Segment] = (),
         retention_mark: RetentionMark = NO_RETENTION_MARK,
     ) -> Segment:
-        """Write a segment, read it back, and name it in the next manifest."""
         segment, data = build_segment(self._part.of, lines, self._clock.now_ms(), retention_mark)
         name = f"{self._part.folder}/{segment.file}"
         if not self._objects.put_new(name, data):
@@ -182,7 +180,6 @@ class PartitionWriter:
 
 
 def without_content(line: SegmentRow, why: Omission) -> SegmentRow:
-    """Return a row without its content and without the fields that tell its owner."""
     nobody = dict.fromkeys(("key", "session", "root", "parent", "agent", "user"), "")
     nowhere = dict.fromkeys(("workspace", "platform", "origin"), "")
     return msgspec.structs.replace(line, envelope=None, omitted=why, **nobody, **nowhere)

@@ -111,5 +111,4 @@ class ProcessLock:
         self._locks: dict[int, threading.Lock] = {}
 
     def here(self) -> threading.Lock:
-        """Return the lock of this process; every thread gets the same one."""
         return self._locks.setdefault(os.getpid(), threading.Lock())

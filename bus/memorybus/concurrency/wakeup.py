@@ -65,7 +65,6 @@ class Waiters:
         self._waiting: set[Wake] = set()
 
     def wake_all(self) -> None:
-        """Let the waiting threads check their conditions again."""
         for wake in tuple(self._waiting):
             wake.set()
 

@@ -49,7 +49,6 @@ _SECRET = re.compile(
 
 
 def parse_table(name: str, text: str) -> Any:
-    """Return a setting that is a table, from its JSON text in the environment."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -57,7 +56,6 @@ def parse_table(name: str, text: str) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """Return a setting as its text in the environment."""
     if isinstance(value, tuple):
         return ",".join(value)
     is_table = isinstance(value, dict | msgspec.Struct)
@@ -72,7 +70,6 @@ _SUCCESSORS: Mapping[str, str] = {
 
 
 def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) -> None:
-    """Refuse names of settings that do not exist."""
     for name in values:
         if name in _SUCCESSORS:
             raise UnknownSetting(f"{source}: the setting {name!r} is now {_SUCCESSORS[name]}")
@@ -88,7 +85,6 @@ def check_size(most: int) -> None:
 
 
 def convert_settings(values: Mapping[str, Any], kind: type[_T]) -> _T:
-    """Return settings made from texts and values."""
     try:
         return msgspec.convert(dict(values), prepared(kind), strict=False, dec_hook=_decode)
     except msgspec.ValidationError as error:

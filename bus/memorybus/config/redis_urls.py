@@ -134,7 +134,6 @@ def is_cluster(url: str) -> bool:
 
 
 def hosts_of(url: str) -> list[tuple[str, int]]:
-    """Return the hosts of a URL with their ports, in the order given."""
     default = _SENTINEL_PORT if is_sentinel(url) else _CLUSTER_PORT
     hosts = urlsplit(url).netloc.rpartition("@")[2].split(",")
     parts = [urlsplit(f"//{host.strip()}") for host in hosts]
@@ -147,7 +146,6 @@ def service_of(url: str) -> str:
 
 
 def single_server_url(url: str) -> str:
-    """Return the URL of a single server with the same credentials, database and options."""
     parts = urlsplit(url)
     scheme = parts.scheme.partition("+")[0]
     credentials, at, _ = parts.netloc.rpartition("@")
@@ -156,7 +154,6 @@ def single_server_url(url: str) -> str:
 
 
 def place_of(url: str) -> str:
-    """Return where a URL leads, without credentials and options, which may change."""
     parts = urlsplit(url)
     if is_sentinel(url) or is_cluster(url):
         hosts = ",".join(sorted(f"{host}:{port}" for host, port in hosts_of(url)))

@@ -20,7 +20,6 @@ def is_variable(name: str) -> bool:
 
 
 def read_secrets(path: Path) -> dict[str, str]:
-    """Return the variables of a secrets file; none if there is no file."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             mode = stat.S_IMODE(path.stat().st_mode)

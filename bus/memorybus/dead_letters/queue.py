@@ -136,11 +136,9 @@ class DeadLetters:
         return registered + [p for p in self._settings.providers if p not in registered]
 
     def letters(self, providers: Iterable[str]) -> list[LocatedLetter]:
-        """Return every dead letter of some providers, lane by lane, in the order of parking."""
         return [dead for provider in providers for dead in self._letters_of(provider)]
 
     def first_letters(self, provider: str, each: int) -> list[LocatedLetter]:
-        """Return the first dead letters of each of a provider's lanes, at most `each` of a lane."""
         lanes = range(self._settings.partitions)
         boxes = [self._box(provider, partition) for partition in lanes]
         found = ask_redis(lambda: [box.page(count=each) for box in boxes], self._where)
@@ -166,13 +164,11 @@ class DeadLetters:
         return published_event(self._history, dead.partition, dead.stored.letter, shown=shown)
 
     def letter(self, lane: LaneId, letter_id: str) -> LocatedLetter | None:
-        """Return a dead letter by its id in its lane's stream; None if it is gone."""
         name, partition = lane
         found = ask_redis(lambda: self._box(name, partition).letter(letter_id), self._where)
         return LocatedLetter(name, partition, found) if found else None
 
     def letter_at(self, lane: LaneId, entry: str) -> LocatedLetter | None:
-        """Return a lane's dead letter by its event's place in the log; None if there is none."""
         name, partition = lane
         found = ask_redis(lambda: self._box(name, partition).letter_at(entry), self._where)
         return LocatedLetter(name, partition, found) if found else None
@@ -191,11 +187,9 @@ class DeadLetters:
         return letters
 
     def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
-        """Send requests to the owners of a provider's lanes."""
         ask_redis(lambda: self._requests(provider).send(requests), self._where)
 
     def waiting_requests(self, provider: str) -> Collection[str]:
-        """Return the hash fields of a provider's waiting requests."""
         found: Mapping[str, int]
         found = ask_redis(lambda: self._requests(provider).waiting_fields(), self._where)
         return found.keys()
@@ -204,7 +198,6 @@ class DeadLetters:
         return self._sum(self._redis.xlen, (self._keys.dead(p, name) for name, p in lanes))
 
     def count_owned(self, lanes: Iterable[LaneId]) -> int:
-        """Return how many of the lanes have an owner."""
         return self._sum(self._redis.exists, (self._keys.lease(p, name) for name, p in lanes))
 
     def _sum(self, command: Callable[[str], Any], keys: Iterable[str]) -> int:

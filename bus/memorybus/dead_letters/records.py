@@ -81,7 +81,6 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def apply_amendment(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
-    """Return a dead letter with the last refusal that its amendment records."""
     if not amendment.attempts:
         return letter
     return msgspec.structs.replace(
@@ -154,7 +153,6 @@ class LetterBox:
         return self._load_letters(read_entries(self._redis, self._dead, f"({after}", count=count))
 
     def letter(self, letter_id: str) -> StoredLetter | None:
-        """Return a dead letter by its id in the lane's stream; None if it does not exist."""
         entries = read_entries(self._redis, self._dead, letter_id, letter_id)
         return next(iter(self._load_letters(entries)), None)
 
@@ -183,7 +181,6 @@ class LetterBox:
         ]
 
     def all(self) -> Iterator[StoredLetter]:
-        """Return every dead letter, read a page at a time."""
         after = START
         while page := self.page(after):
             yield from page
@@ -258,12 +255,10 @@ class LetterRequests:
         return {field.decode(): int(match[1]) for field, match in found if match}
 
     def read(self, fields: Sequence[str]) -> list[LetterRequest | None]:
-        """Return requests by their fields; None for one that is gone or unreadable here."""
         raw: Any = self._redis.hmget(self._key, fields) if fields else []
         return [_request(body) for body in raw]
 
     def send(self, requests: Sequence[LetterRequest]) -> None:
-        """Write requests for the owners."""
         waiting: Any = self._redis.hlen(self._key)
         if waiting + len(requests) > MAX_REQUESTS:
             raise TooManyRequests(
@@ -275,7 +270,6 @@ class LetterRequests:
             self._redis.hset(self._key, mapping=bodies)
 
     def remove(self, fields: Iterable[str]) -> None:
-        """Remove requests that were carried out."""
         self._redis.hdel(self._key, *fields)
 
 

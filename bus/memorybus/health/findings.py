@@ -109,7 +109,6 @@ def _how_lost(record: str) -> str:
 def foreign_alarms(
     views: Mapping[int, PartitionView], numbers: Mapping[int, Numbers], keys: Keys
 ) -> Iterator[Finding]:
-    """Yield an alarm for each partition with foreign entries."""
     for partition, view in views.items():
         name, read = lane_name(partition), numbers.get(partition)
         if read is not None and (foreign := count_foreign(view, read)):
@@ -123,7 +122,6 @@ def foreign_alarms(
 
 
 def server_alarms(facts: ServerState) -> Iterator[Finding]:
-    """Yield an alarm for each fault in how the server keeps its data (G1)."""
     if facts.policy != SAFE_POLICY:
         yield Finding(
             "eviction_policy",
@@ -170,7 +168,6 @@ def memory_alarms(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
 
 
 def archive_alarms(archive: ArchiveStatus, late: float | None) -> Iterator[Finding]:
-    """Yield an alarm for each fault of the archive (G7); sealing is `late` by so many seconds."""
     if archive.damaged:
         yield Finding("archive", "critical", "damaged", archive.error, _DAMAGE_REMEDY)
     elif late is not None and late > _SEAL_DELAY_SECONDS:
@@ -315,7 +312,6 @@ def find_unserved(status: Status, configured: Sequence[str]) -> Iterator[Finding
 
 
 def find_failing(status: Status) -> Iterator[Finding]:
-    """Yield a finding for each instance whose backend seems to be down (G6)."""
     for instance in _instances(status):
         if instance.failing:
             name, since = instance.name, instance.failing_since
@@ -339,7 +335,6 @@ def find_paused(status: Status) -> Iterator[Finding]:
 
 
 def find_dead_letters(status: Status) -> Iterator[Finding]:
-    """Yield a finding for each instance that refused events for good (G6)."""
     remedy = "see why: memorybus dlq ls --group error; then: memorybus dlq retry, edit or discard"
     for instance in _instances(status):
         if instance.dead_letters:
@@ -410,7 +405,6 @@ def find_mixed_versions(status: Status) -> Iterator[Finding]:
 
 
 def find_recall_trouble(jobs: Sequence[JobsStatus], now_ms: int) -> Iterator[Finding]:
-    """Yield a finding for each queue whose recalls fail or pile up."""
     for queue in jobs:
         if queue.failing:
             yield Finding(

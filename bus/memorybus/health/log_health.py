@@ -68,12 +68,10 @@ class Examiner:
         self._homes = Homes(redis, self._keys)
 
     def log_id(self) -> str | None:
-        """Return the id that the log got when it was created; None if its record is gone."""
         found = self._redis.hget(self._keys.meta, "log")
         return found.decode("ascii", "replace") if isinstance(found, bytes) else None
 
     def examine(self, settled: Mapping[int, Place] | None = None) -> LogHealth:
-        """Read the health of the log once."""
         self.states = self._inspector.read_partitions(settled)
         self._numbers = self._inspector.numbers(self.states)
         continuity = self._continuity()
@@ -128,7 +126,6 @@ class Examiner:
         return Continuity(log, shown + recorded)
 
     def _shards(self) -> list[Shard]:
-        """Return the servers that hold the log: one, or those of a cluster."""
         return group_by_shard(self._redis, map(self._keys.log, range(self._settings.partitions)))
 
     def _available(self) -> int | None:
@@ -166,7 +163,6 @@ def state_of(info: Mapping[str, Any]) -> ServerState:
 
 
 def read_figures(redis: Redis, keys: Keys, states: Mapping[int, PartitionState]) -> LogFigures:
-    """Return the figures of the partitions that were just read."""
     with redis.pipeline(transaction=False) as pipe:
         for partition in states:
             pipe.hmget(keys.state(partition), "duplicates", "conflicts")

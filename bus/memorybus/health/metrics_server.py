@@ -67,7 +67,6 @@ class Address(msgspec.Struct, frozen=True):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address; pure."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

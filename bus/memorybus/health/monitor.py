@@ -78,7 +78,6 @@ class Monitor:
         self._parts: Mapping[int, ArchivedPart] = {}
 
     def read_status(self) -> StatusWithLanes:
-        """Read everything once; return the lanes, too."""
         server = self.log.server()
         self.log.check_partitions()
         names, view = self.provider_names(), Instances(self._redis, self._keys).read_view()
@@ -161,7 +160,6 @@ class Monitor:
         workers: list[WorkerInfo],
         view: InstancesView,
     ) -> list[ProviderStatus]:
-        """Return the status of the instances that serve nobody."""
         copies = _copies(view)
         return [
             self._copy_status(name, lanes[name], workers, view)
@@ -257,26 +255,22 @@ def _worker_status(info: WorkerInfo) -> WorkerStatus:
 
 
 def rate_of(provider: str, workers: Sequence[WorkerInfo]) -> float | None:
-    """Return the events a second that workers apply for a provider; None if none reports it."""
     reported = [worker.rates for worker in workers if worker.rates is not None]
     return sum(rates.get(provider, 0.0) for rates in reported) if reported else None
 
 
 def with_published_rate(before: Status, now: Status, seconds: float) -> Status:
-    """Return a status with the rate at which events were published since an earlier one."""
     grown = max(0, now.log.published - before.log.published)
     return msgspec.structs.replace(now, published_rate=round(grown / seconds, 3))
 
 
 def host_spools(workers: Sequence[WorkerInfo], here: str, spool: SpoolStatus) -> list[HostSpool]:
-    """Return what the spools of each host hold, as far as workers there report it."""
     spools = {worker.host: _spool_status(worker.spool) for worker in workers if worker.spool}
     spools[here] = spool
     return [HostSpool(host, spools[host]) for host in sorted(spools)]
 
 
 def spool_status(settings: Settings) -> SpoolStatus:
-    """Count all rows of this host's spools without asking Redis, which may be away."""
     return _spool_status(count_unsent(settings))
 
 

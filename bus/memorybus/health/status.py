@@ -67,7 +67,6 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 def fill_level(share: float) -> FillLevel:
-    """Return how severe it is that this share of a limit is used."""
     return "critical" if share >= FULL_SHARE else "warning" if share >= WARN_SHARE else "ok"
 
 

@@ -51,13 +51,11 @@ def judge_status(status: Status, configured: Sequence[str], now_ms: int) -> Verd
 
 
 def unreachable_verdict(error: LogUnavailable, spool: SpoolStatus) -> Verdict:
-    """Return the verdict if Redis does not answer."""
     away = redis_away_finding(error, spool)
     return _build_verdict("CRITICAL", away.text, "", [away])
 
 
 def unknown_verdict(error: Exception) -> Verdict:
-    """Return the verdict if an error kept the status from being read."""
     return _build_verdict("UNKNOWN", str(error), "", [])
 
 
@@ -134,7 +132,6 @@ class BusStateCache:
             return self._known
 
     def forget(self) -> None:
-        """Have the next call read again, because something was changed."""
         with self._lock:
             self._known = None
 

@@ -58,7 +58,6 @@ class EventFilters:
         self._filters: dict[int, EventFilter] = {}
 
     def for_partition(self, partition: int) -> EventFilter:
-        """Return the filter of a partition, with the present tombstones."""
         forgotten = self._read_forgotten()
         if forgotten != self._forgotten:
             self._forgotten, self._filters = forgotten, {}
@@ -68,7 +67,6 @@ class EventFilters:
 
 
 def turn_row(scope: Scope, session: str, at: int) -> EventRow:
-    """Return the values of a turn that a query compares, before it is an event."""
     owner = (scope.agent, scope.user, scope.workspace, scope.platform)
     return EventRow("", session, TurnCompleted.__name__, *owner, origin="", at=at)
 

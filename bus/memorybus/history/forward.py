@@ -41,7 +41,6 @@ class Scan:
         self._damage = damage
 
     def partition(self, partition: int) -> Iterator[LoggedEvent]:
-        """Yield a partition's wanted events; stop with damage if tombstones cannot be read."""
         try:
             yield from self._read_partition(partition)
         except ArchiveError as error:

@@ -81,7 +81,6 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_whereabouts(sources: Sources, position: Position) -> Whereabouts:
-    """Return where the event at a position lies."""
     partition, entry = position.partition, position.entry
     sealed = sources.reader.sealed_number(partition) >= position.n
     in_log = sources.log.has_entry(partition, entry)
@@ -126,7 +125,6 @@ class History:
 
     @classmethod
     def from_settings(cls, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "History":
-        """Return the history that the settings name; nothing is read yet."""
         log = EventLog(redis, settings, clock)
         return cls(log, find=lambda: archive_of(redis, settings, clock), clock=clock)
 
@@ -187,7 +185,6 @@ class History:
     def _read_known_older(
         self, partition: int, after: str, count: int, plan: Plan
     ) -> list[LoggedEvent]:
-        """Read only the archive if the log is known to begin after this place."""
         start = self._log_from.get(partition)
         if start is None or parse_entry_id(after) >= start:
             return []
@@ -250,7 +247,6 @@ class History:
         return find_whereabouts(self._sources, position)
 
     def last_before(self, partition: int, entry: str) -> Place | None:
-        """Return the place of the last event before an entry; None if there is none."""
         if entry == START:
             return None
         found = self._reader.last_place(partition, f"({entry}")
@@ -270,7 +266,6 @@ class History:
         return min(sealed, following.n - 1) if following else sealed
 
     def next_in_log(self, partition: int, entry: str) -> Place | None:
-        """Return the place of the log's first event after an entry; None if there is none."""
         return self._reader.first_place(partition, f"({entry}")
 
     # -- all partitions ---------------------------------------------------------------------------
@@ -341,7 +336,6 @@ class History:
         return expand_lineages(query, (event.envelope for event in self.scan(LINEAGE)))
 
     def place(self, partition: int, n: int) -> Place | None:
-        """Return the place of a dense number, or the last one before it; None if there is none."""
         return PositionFinder(self, self._sources).place(partition, n)
 
     def places(self, moment: int | str, *, inclusive: bool = True) -> dict[int, int]:

@@ -43,7 +43,6 @@ class EventPage(msgspec.Struct, frozen=True):
         return [event.position.n for event in self.events] == list(dense)
 
     def upto_gap(self) -> "EventPage":
-        """Return the page up to its first gap in the numbers."""
         if not self.events or self.follows(self.events[0].position.n - 1):
             return self
         first = self.events[0].position.n
@@ -79,11 +78,9 @@ class LogReader:
         return entries
 
     def last_place(self, partition: int, bound: str) -> Place | None:
-        """Return the place of the last event up to a bound (see `read_backward`); None for none."""
         return _find_own(bound, lambda at, count: self.read_backward(partition, at, count))
 
     def first_place(self, partition: int, bound: str) -> Place | None:
-        """Return the place of the first event from a bound upwards; None if there is none."""
         return _find_own(bound, lambda at, count: self._read_up(partition, at, count))
 
     def _read_up(self, partition: int, bound: str, count: int) -> list[StreamEntry]:

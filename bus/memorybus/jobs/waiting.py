@@ -42,7 +42,6 @@ _decoder = msgspec.msgpack.Decoder(prepared(Reply))
 
 
 def is_awaited(event: Event | AnyEvent) -> bool:
-    """Return whether the publisher of an event asked for a reply."""
     return isinstance(event, ContextCompressing | ToolCalled) and event.wants_reply
 
 

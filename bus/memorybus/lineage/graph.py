@@ -90,7 +90,6 @@ def resume(ref: SessionRef | None, session_id: str) -> SessionRef:
 
 
 def reset(ref: SessionRef, new_id: str) -> SessionRef:
-    """Return the root of a new lineage; under the same id the epoch grows."""
     epoch = ref.epoch + 1 if new_id == ref.id else 0
     return SessionRef(id=_check_new_id(new_id), root=new_id, epoch=epoch)
 
@@ -208,7 +207,6 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """The first session of its lineage."""
         return self.origin.root
 
     @property
@@ -244,11 +242,9 @@ class Lineage:
             self._children.setdefault(parents.get(node.identity), []).append(node)
 
     def roots(self) -> tuple[Node, ...]:
-        """Return the sessions without a parent, oldest first."""
         return tuple(self._children.get(None, ()))
 
     def children(self, session: Identity) -> tuple[Node, ...]:
-        """Return the sessions that came from one, oldest first; none if it is unknown."""
         return tuple(self._children.get(session, ()))
 
     def walk(self) -> Iterator[tuple[int, Node]]:
@@ -261,7 +257,6 @@ class Lineage:
 
 
 def fold(envelopes: Iterable[Envelope]) -> Lineage:
-    """Return the graph of the sessions in `envelopes`."""
     nodes: dict[Identity, Node] = {}
     turn_ids: set[str] = set()
     for envelope in envelopes:

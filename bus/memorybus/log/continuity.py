@@ -66,7 +66,6 @@ class Numbers(msgspec.Struct, frozen=True):
     breaks: tuple[tuple[int, int], ...] = ()
 
     def join(self, other: "Numbers") -> "Numbers":
-        """Return this scan and the one right behind it as one."""
         return Numbers(
             other.upto,
             other.done,
@@ -127,7 +126,6 @@ def _overlaps(view: PartitionView) -> bool:
 
 
 def count_foreign(view: PartitionView, numbers: Numbers | None) -> int:
-    """Return how many foreign entries a partition has, as far as its numbers were read."""
     return max(-count_mismatch(view), numbers.foreign if numbers else 0)
 
 

@@ -61,7 +61,6 @@ class LogInspector:
         return states
 
     def numbers(self, states: Mapping[int, PartitionState]) -> dict[int, Numbers]:
-        """Read the unsealed numbers of the partitions whose counts do not agree."""
         return {
             p: self._numbers(p, state.view)
             for p, state in states.items()
@@ -121,8 +120,6 @@ def _read_counter(raw: bytes) -> int:
 
 @script("log_entries")
 def read_numbers(keys: Keys, partition: int, after: Place, count: int) -> ScriptRequest[Numbers]:
-    """Read the numbers of up to `count` entries behind a place."""
-
     def read(reply: Any) -> Numbers:
         entry, n, length, foreign, numbers = reply
         breaks = zip(map(int, numbers[::2]), map(int, numbers[1::2]), strict=True)

@@ -45,14 +45,12 @@ class Losses:
         self._key = keys.losses
 
     def note(self, gaps: Sequence[Gap]) -> None:
-        """Record gaps, unless another worker did; those of one record follow each other."""
         for name, of_record in groupby(gaps, key=lambda gap: gap.record):
             lost = list(of_record)
             record = _Record(lost, lost[0].found_at)
             self._redis.hsetnx(self._key, name, msgspec.json.encode(record))
 
     def all(self) -> list[Gap]:
-        """Return the recorded gaps, the oldest record first; unreadable ones are left out."""
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         lost = []
         for name, body in bodies.items():

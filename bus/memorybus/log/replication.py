@@ -62,7 +62,6 @@ class Replication:
             return False  # for example, no memory left
 
     def _write_and_ask(self, shard: Shard, ask: Callable[[Pipeline], object]) -> Any:
-        """Write, ask about it over the same connection, and return the answer."""
         with shard.redis.pipeline(transaction=False) as pipe:
             pipe.hset(shard.keys[0], "confirmed", self._producer)
             ask(pipe)

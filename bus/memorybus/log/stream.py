@@ -62,13 +62,11 @@ class EventLog:
         return server
 
     def server(self) -> Server:
-        """Return the server's facts; for a cluster, the weakest of all its shards."""
         return weakest_of(
             [ask_redis(partial(server_facts, s.redis), self._where) for s in self.shards()]
         )
 
     def shards(self) -> list[Shard]:
-        """Return the servers that hold the log, each with the keys of its partitions."""
         keys = [self.keys.log(partition) for partition in range(self._settings.partitions)]
         return ask_redis(lambda: group_by_shard(self._redis, keys), self._where)  # type: ignore[no-any-return]
 
@@ -144,7 +142,6 @@ class EventLog:
         return [self.keys.log(h.partition) for h in self.heads() if h.entry == FOREIGN]
 
     def heads(self) -> list[Head]:
-        """Return the end of every partition in one round trip."""
         partitions = range(self._settings.partitions)
 
         def ask() -> list[Any]:
@@ -230,7 +227,6 @@ def _head(partition: int, n: Any, last: Any) -> Head:
 
 
 def read_head_numbers(redis: Redis, keys: Keys, partitions: Iterable[int]) -> dict[int, int]:
-    """Return the dense numbers that some partitions have reached, in one round trip."""
     wanted = tuple(partitions)
     with redis.pipeline(transaction=False) as pipe:
         for partition in wanted:

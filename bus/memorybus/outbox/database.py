@@ -148,7 +148,6 @@ def _read_until_damage(path: Path, sql: str, *given: int) -> Iterator[SpoolRow]:
 
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
-    """Open a damaged file for reading, also one that was cut short."""
     db = _open(path)
     with suppress(sqlite3.DatabaseError):
         db.execute("pragma writable_schema = on")

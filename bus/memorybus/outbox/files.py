@@ -210,7 +210,6 @@ def _count_unsent(path: Path, taken: Mapping[int, int]) -> SpoolStats:
 
 
 def _release_lock(path: Path, lock: FileLock) -> None:
-    """Release a lock, and delete it if its spool is gone: no other spool gets that name."""
     lock.release()
     if not path.exists():
         Path(lock.lock_file).unlink(missing_ok=True)

@@ -104,7 +104,6 @@ class Flusher:
             self.state, self.problem = "down", str(error)
 
     def wake(self) -> None:
-        """Wake the thread, because there is something to send."""
         self._wake.set()
 
     def ask(self, ask: Ask) -> None:
@@ -142,18 +141,15 @@ class Flusher:
 
     @property
     def dropped_asks(self) -> int:
-        """How many requests for recalls were dropped because too many waited."""
         return self._asks.dropped
 
     @property
     def unsent(self) -> int:
-        """How many events in the spool are not known to be in the log."""
         sender = self._sender
         sent = sender.progress.whole if sender is not None else self._cursor
         return self._spool.count_after(sent)
 
     def stop(self, timeout: float) -> None:
-        """End the thread; unsent events stay in the spool."""
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -245,7 +241,6 @@ class Flusher:
             _log.debug("after connecting: %s", error)
 
     def _answer(self, sender: Sender, *, replicated: bool) -> None:
-        """Ask Redis what it has now, and answer the waiting flushes whose events are there."""
         due = self._flushes.find_due(sender.progress.whole, replicated=replicated)
         if due and (not replicated or sender.replication.is_confirmed(_HOUSEKEEPING_SECONDS)):
             sender.confirm()  # last: a Redis that lost its newest events is replicated too

@@ -20,7 +20,6 @@ _log = logging.getLogger("memorybus")
 def read_taken_sequences(
     redis: Redis, keys: Keys, partitions: int, producer: str
 ) -> dict[int, int]:
-    """Return the last sequence taken from a producer, by partition, in one round trip."""
     with redis.pipeline(transaction=False) as pipe:
         for partition in range(partitions):
             pipe.hget(keys.producers(partition), producer)
@@ -58,14 +57,12 @@ def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
 
 
 def forget_producer(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
-    """Remove a producer whose spool is discarded."""
     scripts.run_many(
         redis, [scripts.forget_producer(keys, at, producer) for at in range(partitions)]
     )
 
 
 def log_loss(partition: int, last: int, deleted: int, producer: str) -> None:
-    """Log which events of a producer Redis lost after they were deleted from its spool."""
     _log.error(
         "partition %d: Redis lost events of sequence %d to %d of %s after they were deleted here; "
         "restore its backup, or replay from the archive",
@@ -90,7 +87,6 @@ def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
 
 
 def count_unsent(settings: Settings, redis: Redis | None = None) -> SpoolStats:
-    """Return how many events wait, their size, and when the oldest was spooled."""
     keys = Keys(settings.namespace)
     found = [
         inspect_spool(

@@ -38,7 +38,6 @@ class Writer:
         self._decode = msgspec.msgpack.Decoder(prepared(Envelope)).decode
 
     def write(self, envelope: Envelope) -> tuple[Envelope, bytes, bytes]:
-        """Return an envelope as readers get it, its bytes, and its event's `checksum`."""
         try:
             body, event_id = self._encode(envelope), bytes.fromhex(envelope.id)
             is_read_as_given = (
@@ -173,7 +172,6 @@ class Publisher:
 
     @property
     def unsent(self) -> int:
-        """How many events this process published that are not known to be in the log."""
         self._adapt_to_fork()
         return self.flusher.unsent
 

@@ -78,7 +78,6 @@ class ConnectionAttempts:
         return timeout - waited if taken == before else timeout
 
     def time_out(self, taken: int, timeout: float) -> None:
-        """Note that a time-out has passed; Redis had taken `taken` events when it began."""
         before, waited = self._timed_out
         self._timed_out = (taken, max(timeout, waited) if taken == before else timeout)
 
@@ -90,7 +89,6 @@ class RowRetention:
         self._marks: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, cursor: int) -> None:
-        """Note that Redis has every row up to `cursor` at the time `now`."""
         if not self._marks or cursor > self._marks[-1][1]:
             self._marks.append((now, cursor))
 
@@ -127,7 +125,6 @@ class PendingFlushes:
         self._answered = Waiters()
 
     def wait(self, flush: PendingFlush, timeout: float, wake: Callable[[], None]) -> bool:
-        """Wait for an answer for at most `timeout` seconds; `wake` wakes the flusher."""
         try:
             self._waiting.add(flush)
             wake()
@@ -136,14 +133,12 @@ class PendingFlushes:
             self._waiting.discard(flush)
 
     def find_due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
-        """Return the waiting calls of one kind whose events, up to `upto`, Redis has taken."""
         waiting = tuple(self._waiting)
         return [
             flush for flush in waiting if flush.sequence <= upto and flush.replicated == replicated
         ]
 
     def answer(self, flushes: Sequence[PendingFlush], upto: int) -> None:
-        """Answer the calls whose events, up to `upto`, are safe."""
         for flush in flushes:
             if flush.sequence <= upto:
                 flush.met = True

@@ -143,7 +143,6 @@ class Sender:
             self._idle |= lasts.keys()
 
     def forget_producer(self) -> None:
-        """Remove this producer from Redis: its spool is empty and will be discarded."""
         with self._translated_errors("producers"):
             forget_producer(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
@@ -181,7 +180,6 @@ class Sender:
     # -- one round trip -------------------------------------------------------------------------
 
     def _send_rows(self, rows: list[SpoolRow]) -> dict[int, SendOutcome]:
-        """Send rows in one round trip; return the outcome for each partition."""
         fresh = [row for row in rows if row[0] > self._taken.get(row[1], 0)]
         if not fresh:
             return {}
@@ -243,7 +241,6 @@ class Sender:
     def _note_failure(
         self, partition: int, events: list[OutgoingEvent], error: Exception
     ) -> SendOutcome:
-        """Mark a partition as lagging if its key is not ours; else note the server's failure."""
         meant = translate_redis_error(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):
             self._lagging[partition] = events[0].sequence - 1
@@ -291,7 +288,6 @@ class Sender:
         return may_be_forgotten(last, had, self._clock.now_ms(), self._settings.dedupe_window)
 
     def _report_loss(self, taken: Mapping[int, int]) -> None:
-        """Report lost rows: they were deleted from this spool, and Redis has lost them."""
         for partition, deleted in self.spool.deleted_sequences().items():
             last = taken.get(partition, deleted)
             if last < deleted and not self._may_be_forgotten(last, deleted):

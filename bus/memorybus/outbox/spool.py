@@ -69,7 +69,6 @@ def write_note(spool: Path, stats: SpoolStats) -> None:
 
 
 def read_note(spool: Path) -> SpoolStats:
-    """Return what the owner noted in the last few seconds; nothing if there is no note."""
     try:
         return msgspec.json.decode(
             spool.with_suffix(NOTE_SUFFIX).read_bytes(), type=prepared(SpoolStats)
@@ -121,7 +120,6 @@ def _read_delivered(file: Path) -> int | None:
 
 
 def _write_delivered(file: Path, sequence: int, *, durable: bool) -> None:
-    """Write the file; if there is no room for it, delete it: then all rows are in doubt."""
     try:
         with open(file, "r+b" if file.exists() else "wb", opener=private.opener) as out:
             out.write(f"{sequence:0{_NUMBER_WIDTH}d}".encode())
@@ -140,7 +138,6 @@ class DiskReserve:
         self._size = size
 
     def restore(self) -> bool:
-        """Make the file if it is missing and there is room; return whether it exists."""
         if not self._path.exists():
             try:
                 _allocate(self._path, self._size)
@@ -369,7 +366,6 @@ class Spool:
     # -- where it was made ----------------------------------------------------------------------
 
     def sign(self) -> None:
-        """Note in the new file where it was made."""
         with spool_errors(self.path):
             database.sign(self._in, self.path)
 
@@ -413,14 +409,12 @@ class Spool:
         return self._file_lock
 
     def discard(self) -> None:
-        """Delete the files of an adopted spool that was sent completely."""
         remove_files(self.path)
         self.close()
         Path(self._file_lock.lock_file).unlink(missing_ok=True)
 
 
 def remove_files(path: Path) -> None:
-    """Delete a spool and the files beside it, if they exist; the lock file stays."""
     for suffix in (
         ".db",
         ".db-wal",

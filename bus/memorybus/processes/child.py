@@ -83,7 +83,6 @@ class ChildProcess:
         return code
 
     def _read(self) -> bytes | None:
-        """Return the next bytes of its output: None if there are none now, b"" at the end."""
         output = self._output  # a local variable, since another thread may close it now
         if output is None:
             return b""
@@ -106,7 +105,6 @@ class ChildProcess:
             self.error = error_named(str(report["error"]), *parts)
 
     def reports(self) -> Iterator[dict[str, Any]]:
-        """Yield each report that was read, once."""
         while self._reports:
             yield self._reports.popleft()
 
@@ -126,11 +124,9 @@ class ChildProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit code; None while it runs."""
         return self._process.poll()
 
     def terminate(self) -> None:
-        """Send SIGTERM, unless it has ended."""
         self._process.send_signal(signal.SIGTERM)
 
     def interrupt(self) -> None:
@@ -138,11 +134,9 @@ class ChildProcess:
         self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """Send SIGKILL, unless it has ended."""
         self._process.kill()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait for its end and return its exit code; None if it runs after `timeout` seconds."""
         until = float("inf") if timeout is None else SYSTEM.monotonic() + timeout
         code = self.listen()
         while code is None and (left := until - SYSTEM.monotonic()) > 0:
@@ -152,12 +146,10 @@ class ChildProcess:
         return code
 
     def stop(self, timeout: float | None = None) -> int:
-        """Send SIGTERM, then `end` it."""
         self.terminate()
         return self.end(timeout)
 
     def end(self, timeout: float | None = None) -> int:
-        """Wait for its end, kill it after `timeout` seconds; return its exit code."""
         code = self.wait(self.patience if timeout is None else timeout)
         if code is None:
             self.kill()
@@ -183,7 +175,6 @@ class ChildProcess:
 def wait_for_any(
     children: Collection[ChildProcess], timeout: float | None, *, also: Sequence[int] = ()
 ) -> None:
-    """Wait until one of the children reports something or ends."""
     outputs = [child.fileno() for child in children]
     descriptors = [*also, *(output for output in outputs if output is not None)]
     if None in outputs:  # it is about to end, which no descriptor shows
@@ -194,7 +185,6 @@ def wait_for_any(
 def start_child(
     command: Sequence[str], settings: Settings, *, directory: Path | None = None
 ) -> ChildProcess:
-    """Start a child with these settings; after SIGTERM it has their `grace` until it is killed."""
     environ = to_environ(settings)
     return ChildProcess(
         command, environ, settings.grace + KILL_RESERVE_SECONDS, directory=directory

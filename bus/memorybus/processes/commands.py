@@ -57,12 +57,10 @@ def worker_command(
 
 
 def copy_command(name: str, mark: str) -> list[str]:
-    """Return the command line of a worker that serves one copy and nothing else."""
     return module_command(_WORKERS, "copy", "--name", name, "--mark", mark)
 
 
 def run_archiver(settings: Settings) -> ArchiverRun:
-    """Let a child seal all events that may be sealed now, and return its report."""
     with running_child(module_command(_WORKERS, "archive"), settings) as child:
         report = child.report()
         if report is None:
@@ -73,7 +71,6 @@ def run_archiver(settings: Settings) -> ArchiverRun:
 def describe_instance(
     settings: Settings, provider: str, name: str = "", options: Mapping[str, Any] | None = None
 ) -> InstanceDescription:
-    """Let a child describe an instance, or a copy of it called `name`; nothing is opened."""
     words = ["--provider", provider, "--name", name]
     given = msgspec.json.encode(options or {}).decode()
     command = module_command(_WORKERS, "describe", *words, "--options", given)
@@ -85,7 +82,6 @@ def describe_instance(
 
 
 def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
-    """Let a child describe all kinds of providers that exist, or only `kinds`."""
     command = module_command(_WORKERS, "kinds", "--kinds", ",".join(kinds))
     offers: list[KindOffer] = []
     with running_child(command, settings) as child:
@@ -97,7 +93,6 @@ def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]
 
 
 def fetch_for_instance(settings: Settings, provider: str) -> None:
-    """Let a child fetch what an instance needs from a network, such as a model."""
     with running_child(
         module_command(_WORKERS, "fetch", "--provider", provider), settings
     ) as child:
@@ -108,7 +103,6 @@ def fetch_for_instance(settings: Settings, provider: str) -> None:
 def try_instance(
     settings: Settings, provider: str, name: str, options: Mapping[str, Any], terms: TrialTerms
 ) -> Iterator[TrialStep]:
-    """Let a child try an instance, or the copy `name` that serves it; yield each step."""
     words = ["--provider", provider, "--name", name, "--wait", str(terms.wait)]
     words += ["--agent", terms.agent, "--user", terms.user]
     given = msgspec.json.encode(options).decode()

@@ -86,7 +86,6 @@ class Keeper:
 
 @contextmanager
 def keeping(start: Start, clock: Clock = SYSTEM) -> Iterator[Keeper]:
-    """Keep a child running for as long as the block lasts; it is stopped when the block ends."""
     keeper = Keeper(start, clock)
     try:
         yield keeper

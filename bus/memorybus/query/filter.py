@@ -68,11 +68,9 @@ class EventFilter:
         self.takes_all = not self.needs_row and self._plan is WHOLE  # whether everything passes
 
     def passes(self, n: int) -> bool:
-        """Return whether the plan takes the event with number `n`."""
         return self._plan is WHOLE or self._plan.takes(self._partition, n)
 
     def omission(self, row: EventRow) -> Omission | None:
-        """Return why an event is left out; None if it passes."""
         if any(forgotten.wants(row) for forgotten in self._forgotten):
             return "forgotten"
         return None if self._matcher.wants(row) else "filtered"

@@ -76,7 +76,6 @@ EVERYTHING = Query()
 
 
 def row_of(envelope: Envelope) -> EventRow:
-    """Return the values of an event that a query compares."""
     event, scope = envelope.event, envelope.scope
     return EventRow(
         envelope.id,

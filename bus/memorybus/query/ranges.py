@@ -26,14 +26,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rate: float = 0.0
 
     def takes(self, partition: int, n: int) -> bool:
-        """Return whether a number lies in one of the spans."""
         spans = self.spans.get(partition)
         return spans is None or any(
             span.first <= n and (span.last is None or n <= span.last) for span in spans
         )
 
     def next(self, partition: int, n: int) -> int | None:
-        """Return the first number from `n` on that lies in a span of a partition, or None."""
         spans = self.spans.get(partition)
         if spans is None:
             return n
@@ -41,14 +39,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next(found, None)
 
     def end(self, partition: int) -> int | None:
-        """Return the last number of a partition's spans; None without an end, 0 without a span."""
         spans = self.spans.get(partition)
         if spans is None:
             return None
         return spans[-1].last if spans else 0
 
     def ends(self, partitions: int) -> dict[int, int]:
-        """Return the last number of each partition's spans; 0 for a partition without an end."""
         return {partition: self.end(partition) or 0 for partition in range(partitions)}
 
     def ended(self, partition: int, n: int) -> bool:

@@ -47,11 +47,9 @@ class Replies(msgspec.Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether there is nothing more to wait for."""
         return self.ended or (self.asked is not None and self.asked <= self.results.keys())
 
     def answered(self) -> dict[str, WarmResult]:
-        """Return the results of the providers that did not fail."""
         return {name: result for name, result in self.results.items() if result is not None}
 
 
@@ -157,12 +155,10 @@ class PromptAsker:
             return self._connection
 
     def report(self, counted: deque[Counted]) -> None:
-        """Move counts to Redis, unless Redis is known to be away."""
         if counted and self._log_state() == "up":
             self._connect().report(counted)
 
     def delete_slot(self, slot: str) -> None:
-        """Delete the question and the answers of a slot in which nobody asks any more."""
         if self._connection is not None:
             self._connection.delete_slot(slot)
 

@@ -199,7 +199,6 @@ class HashReader:
             raise self._translate(error, "prefetch") from error
 
     def read(self, keys: Sequence[str], left: float) -> list[list[bytes]]:
-        """Return the fields of some hashes; names and values alternate."""
         self.is_asking = True
         connection = self._connection
         try:

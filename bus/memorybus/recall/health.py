@@ -67,7 +67,6 @@ class RecallHealth:
         return {name: _decode_health(next(replies), next(replies)) for name in providers}
 
     def note_failure(self, provider: str, error: str, now_ms: int) -> None:
-        """Note a failure, and pause the provider if there were several in a row."""
         key = self._keys.recalls(provider)
         with self._redis.pipeline(transaction=True) as pipe:
             pipe.hincrby(key, "failing", 1)
@@ -126,7 +125,6 @@ class PromptCounts(msgspec.Struct, frozen=True):
 
 
 def report_counts(redis: Redis, keys: Keys, counted: deque[Counted]) -> None:
-    """Move counts from this process to Redis, in one round trip."""
     taken = [counted.popleft() for _ in range(len(counted))]
     if not taken:
         return
@@ -143,7 +141,6 @@ def report_counts(redis: Redis, keys: Keys, counted: deque[Counted]) -> None:
 
 
 def read_counts(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, PromptCounts]:
-    """Return the counts of some providers, in one round trip."""
     fields = PromptCounts.__struct_fields__
     with redis.pipeline(transaction=False) as pipe:
         for name in providers:

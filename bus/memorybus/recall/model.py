@@ -38,7 +38,6 @@ class RecallRequest(msgspec.Struct, frozen=True):
 
     @property
     def owner(self) -> Scope | None:
-        """Whose memories are wanted; None for those of several owners."""
         if self.agent is None or self.user is None or self.workspace is None:
             return None
         return Scope(agent=self.agent, user=self.user, workspace=self.workspace)
@@ -107,7 +106,6 @@ class CarryAsk(msgspec.Struct, frozen=True):
 def build_request(
     scope: Scope, session: SessionRef, query: str, budget: int, trace: str = ""
 ) -> RecallRequest:
-    """Return a session's request for memories of its own scope."""
     return RecallRequest(
         query=query,
         agent=scope.agent,
@@ -120,12 +118,10 @@ def build_request(
 
 
 def build_prompt_request(scope: Scope, session: SessionRef, budget: int) -> RecallRequest:
-    """Return the request for what providers add to the system prompts of a session's owner."""
     return msgspec.structs.replace(build_request(scope, session, "", budget), prompt=True)
 
 
 def lifetime_ms(settings: Settings, want: RecallRequest) -> int:
-    """Return how long a request and its answers are kept, in milliseconds (G10)."""
     return round((settings.prompt_ttl if want.prompt else settings.recall_ttl) * 1000)
 
 
@@ -136,7 +132,6 @@ def written_partitions(scope: Scope, session: SessionRef, partitions: int) -> tu
 
 
 def slot_of(scope: Scope, session: SessionRef) -> str:
-    """Return a session's slot; each epoch has a slot of its own."""
     return recall_slot(scope, f"{session.epoch}:{session.id}")
 
 
@@ -160,5 +155,4 @@ def provider_of(field: bytes) -> str:
 
 
 def items_of(results: Mapping[str, WarmResult], names: Sequence[str]) -> tuple[RecalledItem, ...]:
-    """Return the items of several providers' results, in the order of `names`."""
     return tuple(item for name in names if name in results for item in results[name].items)

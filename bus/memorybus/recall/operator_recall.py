@@ -74,7 +74,6 @@ def _ask_and_wait(
     providers: Sequence[str] | None,
     timeout: float,
 ) -> RecallAnswer:
-    """Ask for answers that include everything in the log by now, and wait for them."""
     from redis.exceptions import RedisError
 
     from memorybus.config.redis_urls import redacted
@@ -106,7 +105,6 @@ def _ask_and_wait(
 def _choose_providers(
     roster: Roster, wanted: Sequence[str] | None, as_of: int | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the providers to ask, and for each other one why it is not asked."""
     known = [name for name, info in roster.providers().items() if info.recall]
     for name in wanted or ():
         if name not in known:

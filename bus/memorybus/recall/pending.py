@@ -38,9 +38,7 @@ _Key = tuple[type[Ask], str]
 class RecallSender(Protocol):
     """Sends a request; `requester.RecallRequester` is one."""
 
-    def ask(self, ask: Ask) -> None:
-        """Send a request."""
-        ...
+    def ask(self, ask: Ask) -> None: ...
 
 
 class PendingAsks:
@@ -56,7 +54,6 @@ class PendingAsks:
         self._lock = threading.Lock()
 
     def put(self, ask: Ask) -> None:
-        """Add a request; it replaces an older one of the same kind and slot."""
         with self._lock:
             self._asks.pop(_key(ask), None)
             self._asks[_key(ask)] = ask

@@ -75,13 +75,11 @@ def put_question(jobs: Redis, keys: Keys, ask: PromptAsk, providers: Collection[
 
 
 def take_question(jobs: Redis, keys: Keys, provider: str, timeout: float) -> PromptAsk | None:
-    """Wait for a question to a provider for at most `timeout` seconds."""
     found: Any = jobs.blpop([keys.asks(provider)], timeout)
     return None if found is None else _ask_decoder.decode(found[1])
 
 
 def send_reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> None:
-    """Wake the asker with one provider's reply."""
     key = keys.answers(ask.id)
     with jobs.pipeline(transaction=True) as pipe:
         pipe.rpush(key, msgspec.msgpack.encode(answer))
@@ -90,7 +88,6 @@ def send_reply(jobs: Redis, keys: Keys, ask: PromptAsk, answer: PromptReply) -> 
 
 
 def await_reply(jobs: Redis, keys: Keys, ask: PromptAsk, timeout: float) -> PromptReply | None:
-    """Wait for the next reply to a question for at most `timeout` seconds."""
     found: Any = jobs.blpop([keys.answers(ask.id)], timeout)
     return None if found is None else _reply_decoder.decode(found[1])
 
@@ -109,7 +106,6 @@ class PromptConnection:
     def ask(
         self, question: WarmAsk, providers: Collection[str], ask_id: str, left: float
     ) -> PromptAsk:
-        """Make a question the newest of its slot, and ask some providers."""
         until_ms = read_server_ms(self._redis) + round(left * 1000)
         positions = read_head_numbers(self._redis, self._keys, question.partitions)
         want = msgspec.structs.replace(question.want, positions=positions)
@@ -121,15 +117,12 @@ class PromptConnection:
         return asked
 
     def await_reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
-        """Return the next reply; None if none came within `timeout` seconds, or a shorter time."""
         return await_reply(self._jobs, self._keys, asked, min(timeout, _MAX_BLOCK_SECONDS))
 
     def delete_slot(self, slot: str) -> None:
-        """Delete the question and the answers of a slot in which nobody asks any more."""
         self._redis.delete(*self._keys.slot(slot))
 
     def report(self, counted: deque[Counted]) -> None:
-        """Move counts to Redis."""
         try:
             report_counts(self._redis, self._keys, counted)
         except (RedisError, OSError) as error:

@@ -150,7 +150,6 @@ class RecallDemand:
         self._jobs = connect_jobs(settings, timeout=_REPLY_TIMEOUT)
 
     def providers_with_work(self, providers: Sequence[str]) -> list[str]:
-        """Return the providers for which a recall process has something to do."""
         keys = [key for name in providers for key in request_keys(self._namespace, name)]
         if not keys or not self._jobs.exists(*keys):
             return []

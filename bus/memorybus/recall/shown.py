@@ -46,7 +46,6 @@ class BlockPart(msgspec.Struct):
 
 
 def build_record(prompt: ShownPrompt, turn: str) -> Recalled:
-    """Return the record of a prompt's block."""
     sources = dict(_sources(prompt.answer.results))
     return Recalled(
         turn=turn,
@@ -103,7 +102,6 @@ def parts_of(block: str) -> tuple[list[str], list[BlockPart], list[str]]:
 
 
 def shown_block(record: Recalled) -> str:
-    """Return the block that a prompt was given, word for word."""
     try:
         unpacked = zlib.decompressobj().decompress(record.block, 4 * MAX_BLOCK)
         return unpacked.decode(errors="surrogatepass")

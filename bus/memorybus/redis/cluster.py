@@ -49,7 +49,6 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 def group_by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
-    """Group keys by the server that holds them; a single server holds them all."""
     if isinstance(redis, Cluster):
         return redis.shards(keys)
     fails_over = isinstance(redis.connection_pool, SentinelConnectionPool)
@@ -90,11 +89,9 @@ class Cluster(Redis):
         ]
 
     def client_for_key(self, key: str) -> Redis:
-        """Return the client of the node that holds a key."""
         return self._nodes.client_at(self._nodes.owner(key))
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Run one command on the shard of its key."""
         if args[0] == _ON_ALL_SHARDS:
             said = [node.execute_command(*args, **options) for node in self._nodes.clients()]
             return said[-1]
@@ -129,7 +126,6 @@ class Cluster(Redis):
         return reply
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Pipeline:
-        """Return a pipeline; a transaction must belong to one shard."""
         return _Pipeline(self, transaction)
 
     def send(self, commands: Sequence[Command]) -> list[Any]:

@@ -23,7 +23,6 @@ class SlotMap(msgspec.Struct, frozen=True):
     ids: Mapping[str, str]  # the ids of the primaries, by their addresses
 
     def owner(self, slot: int) -> str | None:
-        """Return the primary of a slot; None if nobody serves it."""
         i = bisect_right(self.starts, slot) - 1
         return self.owners[i] if i >= 0 and slot <= self.ends[i] else None
 
@@ -89,7 +88,6 @@ class Nodes:
         return bool(node.execute_command("CLUSTER", "REPLICAS", known.ids[address]))
 
     def client_at(self, address: str) -> Redis:
-        """Return the client of a node."""
         with self._lock:
             if address not in self._clients:
                 try:

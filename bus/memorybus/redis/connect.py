@@ -150,7 +150,6 @@ def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool 
 
 
 def connect_jobs(settings: Settings, *, timeout: float = TIMEOUT) -> Redis:
-    """Return a client of the Redis that holds the RQ jobs."""
     if not settings.jobs_url:
         return connect_redis(settings, timeout=timeout)
     remedy = _start_yours(settings.jobs_url, "jobs_url")
@@ -211,7 +210,6 @@ def _sentinel_client(url: str, options: dict[str, Any], single: bool) -> Redis:
 
 
 def _url_options(url: str) -> dict[str, Any]:
-    """Return a URL's credentials, database, TLS and options, as redis-py names them."""
     parse: Any = parse_url
     given: dict[str, Any] = parse(single_server_url(url))
     tls = given.pop("connection_class", None) is SSLConnection
@@ -243,7 +241,6 @@ def translate_redis_error(error: Exception, where: str) -> LogError:
 
 
 def foreign_key_error(key: str) -> ForeignKey:
-    """Return the error for a key of ours that holds something else."""
     return ForeignKey(
         f"{key}: holds something that memorybus did not write; rename or delete it, or set "
         f"another `namespace`"

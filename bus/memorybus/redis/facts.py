@@ -22,17 +22,14 @@ class Server(msgspec.Struct, frozen=True):
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The version as numbers."""
         return tuple(int(part) for part in self.version.split(".") if part.isdigit())
 
     @property
     def has_aof(self) -> bool:
-        """Whether it keeps an append-only file."""
         return self.durability not in _WITHOUT_AOF
 
 
 def server_facts(redis: Redis) -> Server:
-    """Ask one server."""
     info = redis.info("everything")
     return Server(
         version=str(info.get("valkey_version") or info["redis_version"]),

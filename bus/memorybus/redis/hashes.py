@@ -20,7 +20,6 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def decode_entries(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
-    """Return every entry, by name."""
     try:
         return {
             name.decode(): msgspec.json.decode(body, type=prepared(kind))

@@ -136,11 +136,9 @@ class Keys:
         return f"{self.namespace}:{{{guarded}}}:fence:{provider}"
 
     def asks(self, provider: str) -> str:
-        """Return the list of open questions of prompts to a provider; in the Redis of the jobs."""
         return f"{self.namespace}:asks:{{{provider}}}"
 
     def answers(self, ask_id: str) -> str:
-        """Return the list of replies to one such question; in the Redis of the jobs."""
         return f"{self.namespace}:answers:{{{ask_id}}}"
 
     def prompts(self, provider: str) -> str:

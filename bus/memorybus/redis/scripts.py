@@ -58,12 +58,10 @@ class ScriptCall(NamedTuple, Generic[R]):
 
     @property
     def command(self) -> tuple[Any, ...]:
-        """The words behind ``EVALSHA``."""
         keys = self.request.keys
         return (self.script.sha, len(keys), *keys, *self.request.args)
 
     def read(self, reply: Any) -> R:
-        """Return what a reply means."""
         if self.request.owned is not None and reply == 0:
             why = f"{self.request.owned} is not the lane's newest: it has another owner"
             raise LeaseLost(why, fenced=True)
@@ -188,7 +186,6 @@ def note_idle_producer(
 
 @script("known_producers")
 def forget_producer(keys: Keys, partition: int, producer: str) -> ScriptRequest[None]:
-    """Forget a producer whose spool is discarded."""
     return ScriptRequest((keys.producers(partition),), (producer,))
 
 
@@ -269,7 +266,6 @@ def _read_renewals(replies: Any) -> list[bool | Exception]:
 
 @script()
 def release(lane: OwnedLane) -> ScriptRequest[None]:
-    """Give up a lease that is still ours."""
     return ScriptRequest((lane.lease, lane.key), (lane.token,))
 
 
@@ -298,7 +294,6 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 @script("server_time", "server_restart")
 def commit(lane: OwnedLane, at: Checkpoint) -> ScriptRequest[None]:
-    """Advance a lane's checkpoint."""
     where = (lane.key, lane.keys.log(lane.partition))
     args = (lane.epoch, at.entry, at.n, lane.provider, at.done, at.sent)
     return ScriptRequest(where, args, owned=lane)

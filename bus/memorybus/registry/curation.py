@@ -62,7 +62,6 @@ class CuratorRuns:
         return to_milliseconds(ask_redis(self._redis.time, self._key))
 
     def put(self, run: CuratorRun) -> None:
-        """Write a run, and forget the oldest beyond `RUNS_KEPT`."""
         field, body = _RUN + run.id, msgspec.json.encode(run)
         ask_redis(lambda: self._redis.hset(self._key, field, body), self._key)
         gone = [_RUN + old.id for old in self.newest()[RUNS_KEPT:]]
@@ -79,7 +78,6 @@ class CuratorRuns:
     # -- the lease ----------------------------------------------------------------------------
 
     def take_lease(self, run: str) -> None:
-        """Become the only run."""
         taken = ask_redis(
             lambda: self._redis.set(self._lease, run, nx=True, px=LEASE_MS), self._lease
         )
@@ -90,7 +88,6 @@ class CuratorRuns:
             )
 
     def keep_lease(self, run: str) -> None:
-        """Stay the only run."""
         if not self._prolong(run, LEASE_MS):
             raise CuratorBusy(
                 f"this run was suspended for over {LEASE_MS // 1000} s and has ended; what it "
@@ -98,11 +95,9 @@ class CuratorRuns:
             )
 
     def release(self, run: str) -> None:
-        """Make room for the next run."""
         self._prolong(run, 0)
 
     def leased(self) -> str:
-        """Return the run that works now; "" if none does."""
         owner: bytes | None = ask_redis(lambda: self._redis.get(self._lease), self._lease)
         return owner.decode(errors="replace") if owner else ""
 

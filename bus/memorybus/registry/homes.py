@@ -147,13 +147,11 @@ class Homes:
             seen = found or b""
 
     def find_elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
-        """Return the homes of those `providers` whose state does not lie in `home`."""
         homes = self.all()
         holders = {name: homes.get(name) or self.claim(name, home) for name in providers}
         return {name: held for name, held in holders.items() if not is_same_home(held, home)}
 
     def all(self) -> dict[str, Home]:
-        """Return the homes by provider, without entries that cannot be read."""
         found: dict[bytes, bytes] = ask_redis(lambda: self._redis.hgetall(self._key), self._key)
         homes: dict[str, Home] = {}
         for name, body in sorted(found.items()):

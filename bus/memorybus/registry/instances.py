@@ -230,7 +230,6 @@ class Instances:
         return _decode_copies(ask_redis(lambda: self._redis.hgetall(key), key))
 
     def get(self, name: str) -> Instance | None:
-        """Return one copy, or None; entries of other names are not read."""
         instance = self._entry(self._keys.instances, name, Instance)[1]
         return instance if instance is None or instance.name == name else None
 
@@ -242,7 +241,6 @@ class Instances:
             raise ConfigError(f"an instance {instance.name!r} exists already; choose another name")
 
     def change(self, instance: Instance, to: Instance) -> bool:
-        """Replace a copy's record; return False if the record is not `instance` any more."""
         key = self._keys.instances
         # another release may write other bytes
         seen, now = self._entry(key, instance.name, Instance)
@@ -250,7 +248,6 @@ class Instances:
         return now == instance and self._change(key, instance.name, body, seen) == seen
 
     def remove(self, name: str, instance: Instance | None = None) -> bool:
-        """Delete a copy's record, if it still is `instance`; its state and its lanes stay."""
         key = self._keys.instances
         if instance is None:
             return self._change(key, name, b"") is not None
@@ -262,25 +259,21 @@ class Instances:
         return self._read(self._keys.live, Live)
 
     def swap(self, provider: str, live: Live | None, to: Live) -> bool:
-        """Let another instance serve a provider; return False if the record is not `live` now."""
         key = self._keys.live
         seen, now = self._entry(key, provider, Live)  # another release may write other bytes
         body = msgspec.json.encode(to)
         return now == live and self._change(key, provider, body, seen) == (seen or None)
 
     def unserve(self, provider: str) -> None:
-        """Forget which copy serves a provider, when the provider is removed."""
         self._change(self._keys.live, provider, b"")
 
     def pauses(self) -> dict[str, InstancePause]:
         return self._read(self._keys.pauses, InstancePause)
 
     def set_pause(self, name: str, why: InstancePause) -> None:
-        """Pause an instance's lanes; workers obey within a heartbeat."""
         self._change(self._keys.pauses, name, msgspec.json.encode(why))
 
     def resume(self, name: str) -> bool:
-        """Resume an instance's lanes; return False if they were not paused."""
         return self._change(self._keys.pauses, name, b"") is not None
 
     def pause(self, name: str, why: InstancePause) -> InstancePause | None:
@@ -327,7 +320,6 @@ def _decode_copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
 
 
 def live_name(provider: str, live: Mapping[str, Live]) -> str:
-    """Return the instance that serves a provider; pure."""
     known = live.get(provider)
     return known.instance if known else provider
 
@@ -350,7 +342,6 @@ def ignored_entries(view: InstancesView, configured: Collection[str]) -> tuple[s
 
 
 def describe_ignored(names: Sequence[str]) -> str:
-    """Return a line of plain characters that names the first ignored entries; pure."""
     shown = ", ".join(ascii(name[:_NAME_CHARS]) for name in names[:_MOST_NAMED])
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"entries that do not describe a copy are ignored: {shown}{more}"

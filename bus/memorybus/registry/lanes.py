@@ -39,7 +39,6 @@ class LaneState(msgspec.Struct, frozen=True):
 
     @property
     def done_above(self) -> int:
-        """How many events above the checkpoint are done."""
         return self.done.bit_count()
 
     @property
@@ -49,7 +48,6 @@ class LaneState(msgspec.Struct, frozen=True):
 
     @property
     def backlog(self) -> int:
-        """How many events wait."""
         return max(0, self.head - self.n - self.done_above)
 
     @property
@@ -102,12 +100,10 @@ class LaneKeys:
         self._partitions = range(settings.partitions)
 
     def states(self, name: str) -> list[LaneState]:
-        """Return an instance's lanes by partition, in one round trip."""
         lanes: LanesByInstance = ask_redis(lambda: self.read([name], foreign=False), name)
         return lanes[name]
 
     def read(self, names: Sequence[str], *, foreign: bool = True) -> LanesByInstance:
-        """Return the lanes of instances, in one round trip."""
         keys: list[str] = []
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in self._partitions:

@@ -112,12 +112,10 @@ class Roster:
         self._drop(self._keys.tools, [name])
 
     def instances(self) -> dict[str, ProviderInfo]:
-        """Return the registered instances, copies too, in the order of recall."""
         providers = self._entries(self._keys.providers, ProviderInfo)
         return dict(sorted(providers.items(), key=lambda pair: (pair[1].order, pair[0])))
 
     def providers(self) -> dict[str, ProviderInfo]:
-        """Return the registered instances that agents know; copies are left out."""
         return {name: info for name, info in self.instances().items() if not info.copy_of}
 
     def _declare(self, declared: Mapping[str, DeclaredTools]) -> None:
@@ -129,7 +127,6 @@ class Roster:
             self._put(self._keys.tools, changed)
 
     def tools(self) -> dict[str, DeclaredTools]:
-        """Return what the registered instances declare, in the order of recall."""
         found = self._entries(self._keys.tools, DeclaredTools)
         return {name: found[name] for name in self.providers() if name in found}
 
@@ -153,29 +150,23 @@ class Roster:
         self._drop(self._keys.workers, list(workers))
 
     def recalling_providers(self) -> list[str]:
-        """Return the providers whose recalls a live worker answers, in the order of a block."""
         served = self.job_providers()
         return [n for n, info in self.providers().items() if info.recall and n in served]
 
     def contributing_providers(self) -> list[str]:
-        """Return the providers that add to a compression's summary and are served now."""
         served = self.served_providers()
         return [n for n, info in self.providers().items() if info.compresses and n in served]
 
     def served_providers(self) -> set[str]:
-        """Return the providers whose lanes a live worker serves."""
         return {name for worker in self.alive() for name in worker.providers}
 
     def job_providers(self) -> set[str]:
-        """Return the providers whose jobs a live worker runs."""
         return {name for worker in self.alive() if worker.jobs for name in worker.providers}
 
     def alive(self) -> list[WorkerInfo]:
-        """Return the workers whose heartbeat is fresh."""
         return self.seen()[0]
 
     def seen(self) -> tuple[list[WorkerInfo], list[WorkerInfo]]:
-        """Return the workers whose heartbeat is fresh, and those that disappeared."""
         oldest = self.now_ms() - ALIVE_SECONDS * 1000
         workers = sorted(
             self._entries(self._keys.workers, WorkerInfo).values(), key=lambda worker: worker.id

@@ -47,7 +47,6 @@ def write_note(path: Path, declared: Mapping[str, DeclaredTools], name: str) -> 
 
 
 def fetch_declared_tools(settings: Settings) -> dict[str, DeclaredTools]:
-    """Return what the registered provider instances declare, in the order of recall."""
     from memorybus.redis.connect import connect_redis
     from memorybus.registry.roster import Roster
 

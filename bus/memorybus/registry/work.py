@@ -68,7 +68,6 @@ class _Samples:
         self.ages: list[int] = []
 
     def sums(self) -> dict[str, int]:
-        """Return the samples as the fields of the provider's hash."""
         apply_counts = _count_parts(self.durations, APPLY_BOUNDS, _APPLY_FIELDS)
         latency_counts = _count_parts(self.ages, _LATENCY_BOUNDS_MS, _LATENCY_FIELDS)
         apply_us, latency_ms = round(sum(self.durations) * 1e6), sum(self.ages)
@@ -85,12 +84,10 @@ class WorkCounter:
         self._lock = threading.Lock()
 
     def totals(self) -> dict[str, int]:
-        """Return how many events this process has settled, by provider."""
         with self._lock:
             return dict(self._settled)
 
     def count(self, provider: str, what: Mishap) -> None:
-        """Count one of a provider's mishaps."""
         with self._lock:
             self._sums[provider][what] += 1
 
@@ -102,7 +99,6 @@ class WorkCounter:
         now_ms: int,
         doubt: int = -1,
     ) -> None:
-        """Count events that were applied or parked together."""
         ages = [now_ms - entry_ms(event.position.entry) for event in events]
         if min(ages) < 0:  # the clock of Redis is ahead of ours
             ages = [max(0, age) for age in ages]
@@ -118,7 +114,6 @@ class WorkCounter:
                 self._sum_up(provider)
 
     def report(self, redis: Redis, keys: Keys) -> None:
-        """Add what was counted to Redis, in one round trip."""
         with self._lock:
             for provider in list(self._samples):
                 self._sum_up(provider)
@@ -158,7 +153,6 @@ def _count_parts(
 
 
 def read_work(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, WorkDone]:
-    """Return what was done for some providers, in one round trip."""
     with redis.pipeline(transaction=False) as pipe:
         for name in providers:
             pipe.hgetall(keys.work(name))

@@ -31,12 +31,10 @@ def fit_messages(
 
 
 def plain_fields(message: Mapping[str, Any], longest: int) -> dict[str, Any]:
-    """Return a message with each text cut to about `longest` characters."""
     return {key: plain_value(value, longest) for key, value in message.items()}
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text of about `limit` characters; a mark replaces the middle of a longer one."""
     if len(text) <= limit:
         return text
     mark = f"\n[… {len(text) - limit} characters left out …]\n"

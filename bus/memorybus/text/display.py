@@ -39,7 +39,6 @@ def is_dangerous(char: str) -> bool:
 
 
 def escape_char(char: str) -> str:
-    """Return a character as JSON escapes it."""
     return f"\\u{ord(char):04x}"
 
 
@@ -49,7 +48,6 @@ def _show_escaped(char: str) -> str:
 
 
 def event_name(event: AnyEvent) -> str:
-    """Return the event's type tag; for an unknown type, the tag on the wire."""
     return event.name if isinstance(event, UnknownEvent) else type(event).__name__
 
 

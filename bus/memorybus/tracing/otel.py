@@ -69,7 +69,6 @@ class Span:
 
     @property
     def trace(self) -> str:
-        """Its W3C traceparent."""
         return _format_traceparent(self._span)
 
     def set_counts(self, **counts: int) -> None:

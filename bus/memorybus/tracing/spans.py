@@ -50,7 +50,6 @@ class Tracing:
         return make_spans
 
     def current(self) -> str:
-        """Return the traceparent of the span that this thread works in, "" without one."""
         spans = self._spans()
         return spans.current() if spans else ""
 
@@ -59,17 +58,14 @@ class Tracing:
         return (spans and spans.publish(event_id, kind)) or NO_SPAN
 
     def append(self, count: int, traces: Iterable[str]) -> MaybeSpan:
-        """Return a span in which events are sent to the log."""
         spans = self._spans()
         return (spans and spans.append(count, traces)) or NO_SPAN
 
     def apply(self, provider: str, partition: int, count: int, traces: Iterable[str]) -> MaybeSpan:
-        """Return a span in which events of a partition are applied."""
         spans = self._spans()
         return (spans and spans.apply(provider, partition, count, traces)) or NO_SPAN
 
     def recall(self) -> MaybeSpan:
-        """Return a span in which an agent asks what is remembered."""
         spans = self._spans()
         return (spans and spans.recall()) or NO_SPAN
 

@@ -228,7 +228,6 @@ class Applier:
     def _call_with_own_limit(
         self, lane: Lane, event: LoggedEvent, activity: ThreadActivity
     ) -> str | None:
-        """Call a hook that has a time limit of its own; see `_call`."""
         context = self._context(event)
         with lane.extended_for(context.deadline):
             activity.begin_next(event.envelope.id, self._lane_to_guard(lane), context.deadline)

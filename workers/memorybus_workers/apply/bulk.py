@@ -66,7 +66,6 @@ def sort_outcomes(
 def send_turns(
     provider: MemoryProvider, events: Sequence[LoggedEvent], context_of: ContextOf
 ) -> Mapping[str, BaseException]:
-    """Call the hook; return what failed, by event id."""
     turns = [
         TurnCall(event.envelope.event, context_of(event))
         for event in events
@@ -135,7 +134,6 @@ class BulkApplier(SerialApplier):
         return calm and is_turn(event) and self._is_fresh(lane, event)
 
     def _apply_run(self, lane: Lane, run: Sequence[LoggedEvent], outcome: ChunkOutcome) -> None:
-        """Send turns, and note the outcome of each."""
         wait = self._take_allowance(run[0])
         if wait is not None:
             for event in run:

@@ -149,7 +149,6 @@ class ParallelApplier(Applier):
             self._put_back(lane, event, verdict)
 
     def _turns_behind(self, lane: Lane, event: LoggedEvent) -> tuple[LoggedEvent, ...]:
-        """Return the turns of the same key that share one call with an event."""
         if not self._bulk or not self._breaker.is_closed:
             return ()
         most = islice(lane.window.waiting_from(event), self._provider.bulk_turns)
@@ -174,7 +173,6 @@ class ParallelApplier(Applier):
         return max(0, _CALLS_PER_THREAD * self._size - self.pool.unfinished)
 
     def has_room(self) -> bool:
-        """Return whether more keys could be handed out now."""
         return self._room() > 0
 
     # -- in the threads ---------------------------------------------------------------------------
@@ -325,5 +323,4 @@ class ParallelApplier(Applier):
         self._committed_at.pop(lane, None)
 
     def stop(self) -> None:
-        """End the threads once they are idle."""
         self.pool.stop()

@@ -36,7 +36,6 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def events(self) -> tuple[LoggedEvent, ...]:
-        """All events that the call applies."""
         return (self.event, *self.behind)
 
 
@@ -66,7 +65,6 @@ class PoolThread:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
         return self._thread.is_alive()
 
 
@@ -91,7 +89,6 @@ class Pool:
         self.unfinished = 0  # tasks that were submitted and not collected
 
     def submit(self, task: Task) -> None:
-        """Queue a task; called from one thread."""
         self.unfinished += 1
         self._tasks.put(task)
         if len(self._threads) < min(self._size, self.unfinished):
@@ -120,12 +117,10 @@ class Pool:
         return [thread.activity for thread in list(self._threads)]
 
     def take_hung(self) -> list["PoolThread"]:
-        """Return the threads that were abandoned since the last call."""
         hung, self._hung = self._hung, []
         return hung
 
     def stop(self) -> None:
-        """End the threads once they are idle."""
         for _ in self._threads:
             self._tasks.put(None)
 

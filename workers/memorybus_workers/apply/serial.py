@@ -69,7 +69,6 @@ class SerialApplier(Applier):
     # -- a lane's turn ----------------------------------------------------------------------------
 
     def work(self, lane: Lane) -> bool:
-        """Read and apply batches for a moment, then commit."""
         end = self._commit_at = self._clock.monotonic() + COMMIT_EVERY
         try:
             for number in range(_MAX_BATCHES_PER_COMMIT):
@@ -118,7 +117,6 @@ class SerialApplier(Applier):
         return took_events or window.has_ready() or window.key_to_read_again() is not None
 
     def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
-        """Apply what was read, chunk by chunk, for a turn's time at most."""
         for chunk in self._chunks(events, lane.batch_size(self._chunk)):
             if self._is_paused():
                 self._stopped = True
@@ -273,7 +271,6 @@ class SerialApplier(Applier):
 
     @bind_event
     def _try(self, lane: Lane, event: LoggedEvent) -> TryVerdict:
-        """Try one event; return the verdict."""
         lane.check(self._settings.call_timeout)
         if event.envelope.key in lane.parked.keys:
             lane.parked.put_aside([event], BEHIND)
@@ -321,7 +318,6 @@ class SerialApplier(Applier):
     def _handle_failed_try(
         self, lane: Lane, event: LoggedEvent, error: BaseException
     ) -> TryVerdict:
-        """Return the verdict on an event whose try has failed; see `_try`."""
         if not self._activity.end_interrupted() and isinstance(error, Transient | OSError):
             error = Unavailable(str(error))  # opening or committing caused it, not this event
         self._note_survival(lane, [event])

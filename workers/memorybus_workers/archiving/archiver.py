@@ -42,7 +42,6 @@ _JOIN_SECONDS = 5.0
 
 
 def look_interval(settings: Settings) -> float:
-    """Return the seconds between looks."""
     wait = max(settings.seal_after, settings.segment_age) / 10
     return min(MAX_POLL_SECONDS, max(_MIN_POLL_SECONDS, wait))
 
@@ -163,7 +162,6 @@ def make_archiving(
     progress: Callable[[], None] = lambda: None,
     patience: float | None = None,
 ) -> ArchivingRound:
-    """Return the object that looks at the log's partitions and archives them."""
     context = SealingContext(redis, settings, clock, leases, crash, stopping, progress)
     return ArchivingRound(
         context, _POLLS_BEFORE_TAKEOVER * look_interval(settings) if patience is None else patience

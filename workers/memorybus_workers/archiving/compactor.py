@@ -84,12 +84,10 @@ class SegmentSize(msgspec.Struct, frozen=True):
 
 
 def enough_events(segment_events: int) -> int:
-    """Return how many events make a segment large enough to be left alone."""
     return max(2, segment_events // 2)
 
 
 def is_small(size: SegmentSize, segment_events: int) -> bool:
-    """Return whether a segment may be merged with its neighbours."""
     return size.events < enough_events(segment_events) and size.bytes < FULL_SEGMENT_BYTES // 2
 
 
@@ -102,7 +100,6 @@ def size_class_of(events: int) -> int:
 
 
 def choose_run(sizes: Sequence[SegmentSize], segment_events: int) -> range | None:
-    """Return the neighbours to merge next, None if there is nothing to merge."""
     top = size_class_of(enough_events(segment_events))
     for level in range(top + 1):
         found = _first_run(sizes, level, segment_events)

@@ -40,7 +40,6 @@ class NumbersGivenTwice(MemoryBusError):
 
 
 def find_due(state: PartitionState, settings: Settings, *, force: bool = False) -> DueArchiving:
-    """Return what has to be done with a partition."""
     first = state.view.unsealed
     if first is None:
         return DueArchiving(seal=_is_hidden(state), trim=_is_trimmable(state, settings))
@@ -67,7 +66,6 @@ def count_ripe_events(state: PartitionState) -> int:
 
 
 def _is_trimmable(state: PartitionState, settings: Settings) -> bool:
-    """Return whether the log's first entries are sealed and older than the hot window."""
     view = state.view
     if view.first is None or view.first.n > view.sealed or view.length <= 1:
         return False

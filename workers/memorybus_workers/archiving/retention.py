@@ -40,11 +40,9 @@ class Policy(msgspec.Struct, frozen=True):
 
     @property
     def keeps_all(self) -> bool:
-        """Whether no row can lose its envelope."""
         return not self.forgotten and not any(self.ages.values())
 
     def omission(self, row: EventRow, at: int, now: int) -> Omission | None:
-        """Return why a row loses its envelope; None if it keeps it."""
         if any(query.wants(row) for query in self.forgotten):
             return "forgotten"
         kept_for = self.retention_of(row)
@@ -62,7 +60,6 @@ class Policy(msgspec.Struct, frozen=True):
         return min((self.ages[name] for name in names if self.ages.get(name)), default=None)
 
     def concerns(self, segment: SegmentAges, now: int) -> bool:
-        """Return whether a segment has to be examined again."""
         if not segment.kept:
             return False
         asked = self.forgotten and segment.tombstones != self.tombstones

@@ -186,7 +186,6 @@ class ArchivingRound:
     def _work_on(
         self, log_id: str, archive: Archive, partition: int, state: PartitionState, *, force: bool
     ) -> int:
-        """Do what is due for a partition, unless another archiver has it."""
         owned = self._sealer.acquire(archive, log_id, partition)
         self._keen = owned is not None
         if owned is None:
@@ -215,6 +214,5 @@ class ArchivingRound:
 
 
 def _check_libraries() -> None:
-    """Make sure that the libraries for sealing are installed."""
     if find_spec("pyarrow") is None:
         raise missing_extra_error(ImportError(name="pyarrow"))

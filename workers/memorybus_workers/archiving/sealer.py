@@ -74,7 +74,6 @@ class Sealer:
         self._renumbering = Renumbering(context.redis, self._keys)
 
     def acquire(self, archive: Archive, log_id: str, partition: int) -> OwnedPartition | None:
-        """Acquire a partition's lane; return None if another archiver has it."""
         context = self._context
         lease = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
         if lease is None:
@@ -93,7 +92,6 @@ class Sealer:
     def work(
         self, owned: OwnedPartition, state: PartitionState, policy: Policy, *, force: bool = False
     ) -> int:
-        """Seal and trim all that may be; return how many events were sealed."""
         end = owned.archive.end(owned.partition)
         compared = self._compare_with_log(owned, state, end) if end else START
         self._check_nothing_lacks(owned, state, end)
@@ -189,7 +187,6 @@ class Sealer:
         return age >= self._context.settings.segment_age * 1000
 
     def _gather(self, partition: int, after: Place, cutoff: int) -> tuple[Sequence[RawEntry], bool]:
-        """Read the entries of one segment, page by page; say whether it is full."""
         taken: list[RawEntry] = []
         size, entry, n = 0, after.entry, after.n
         key = self._keys.log(partition)
@@ -206,7 +203,6 @@ class Sealer:
     def _seal(
         self, owned: OwnedPartition, taken: Sequence[RawEntry], policy: Policy, now_ms: int
     ) -> Segment:
-        """Publish one segment behind the archive's end, note it in Redis, and trim."""
         self._check_ownership(owned)
         omit = build_omission_filter(
             policy, entry_ms(taken[0].entry), entry_ms(taken[-1].entry), now_ms

@@ -65,7 +65,6 @@ class SharedAllowance:
 def allowance_for(
     redis: Redis, keys: Keys, provider: str, limits: CallLimits, clock: Clock
 ) -> Allowance:
-    """Return the allowance of an instance; see `SharedAllowance`."""
     if not (limits.calls_per_second or limits.daily_budget):
         return Unbounded()
     return SharedAllowance(redis, keys, provider, limits, clock)

@@ -42,7 +42,6 @@ class FailingEvents:
     def note_failure(
         self, event_id: str, *, backend_up: bool, served: int | None = None
     ) -> FailingEvent:
-        """Note a failure of an event; return all that is known of the event now."""
         begun = self.served if served is None else served
         event = self._events.setdefault(event_id, FailingEvent(begun))
         if not event.tries:
@@ -63,7 +62,6 @@ class FailingEvents:
         event.hung = event.pause_pending = True
 
     def retry_at(self, event_id: str) -> RetryAt | None:
-        """Return when an event may be tried again, None if it may be tried now."""
         event = self.get(event_id)
         if event is None:
             return None

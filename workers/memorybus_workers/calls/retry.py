@@ -33,7 +33,6 @@ Decision = RetryIn | ParkKey | BackendDown
 
 
 def decide_retry(error: BaseException, attempt: int, attempts: int, rng: random.Random) -> Decision:
-    """Decide what follows a failure of one event."""
     if isinstance(error, Unavailable):
         return BackendDown()
     if isinstance(error, Transient) and attempt < attempts:

@@ -79,12 +79,10 @@ class ThreadActivity:
         self._name = what
 
     def end(self) -> None:
-        """Note that the call has returned."""
         self._name = ""
 
     @property
     def current_call(self) -> str:
-        """The call that the thread is busy with, or ""."""
         return self._name
 
     def end_interrupted(self) -> bool:

@@ -133,7 +133,6 @@ def with_edit(stored: StoredLetter, request: LetterRequest) -> StoredLetter:
 
 
 def apply_edit(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
-    """Return the event as an operator wants it applied."""
     if amendment is None or amendment.edited is None:
         return event
     new = edit_event(event.envelope.event, amendment.edited)
@@ -142,7 +141,6 @@ def apply_edit(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
 
 
 def amendment_for_refusal(stored: StoredLetter, failure: Failure) -> Amendment:
-    """Return the amendment of a letter that is refused again; its reason is masked and bounded."""
     letter, amendment = stored.letter, stored.amendment or Amendment()
     return msgspec.structs.replace(
         amendment,
@@ -159,7 +157,6 @@ def amendment_for_refusal(stored: StoredLetter, failure: Failure) -> Amendment:
 def build_resolution(
     provider: str, request: LetterRequest, letter: DeadLetter, event: LoggedEvent | None
 ) -> Envelope:
-    """Return the event that records an operator's decision in the log."""
     session = SessionRef(letter.session, letter.session)
     return Envelope(
         id=derived_id("dead letter", provider, request.id, letter.entry),

@@ -154,7 +154,6 @@ class Redo:
         )
 
     def _handle_letter(self, lane: Lane, way: Pass, stored: StoredLetter) -> None:
-        """Do what is asked of one letter, or postpone it."""
         act = way.decide(stored.letter)
         if act is LEAVE:
             return

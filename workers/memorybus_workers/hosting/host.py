@@ -56,7 +56,6 @@ class ProviderHost:
 
     @property
     def serving(self) -> bool:
-        """Whether an instance is open and works on its lanes."""
         return self._runner.serving
 
     @property
@@ -66,12 +65,10 @@ class ProviderHost:
 
     @property
     def failing_for(self) -> float:
-        """For how many seconds calls have failed."""
         return self._breaker.failing_for(self._context.worker.clock.monotonic())
 
     @property
     def report(self) -> str:
-        """What the open instance reports about itself."""
         return self._runner.report
 
     def wait_opened(self, timeout: float) -> bool:

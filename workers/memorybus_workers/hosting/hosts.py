@@ -60,13 +60,11 @@ class Hosts:
         self.all = [hosts[name] for name in roles if name in hosts]
 
     def request_redo(self, names: Collection[str]) -> None:
-        """Let the hosts of these instances carry out operators' requests about dead letters."""
         for host in self.all:
             if host.name in names:
                 host.request_redo()
 
     def retry_now(self, names: Collection[str]) -> None:
-        """Let the hosts of these instances retry now the events that wait for another try."""
         for host in self.all:
             if host.name in names:
                 host.retry_now()
@@ -95,7 +93,6 @@ class Hosts:
 
     @property
     def names(self) -> set[str]:
-        """The instances that run, including those that are about to end."""
         return {host.name for host in self.all} | {one.host.name for one in self._leaving}
 
     def watch(self, redis: Redis) -> dict[str, ProviderHung]:
@@ -109,7 +106,6 @@ class Hosts:
         return spent
 
     def stop(self) -> None:
-        """End all hosts, and wait for that for a bounded time."""
         every = [*self.all, *(one.host for one in self._leaving)]
         for host in every:
             host.stop()

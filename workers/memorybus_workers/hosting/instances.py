@@ -32,7 +32,6 @@ def make_instance(
     answering: bool = True,
     spend: Spend | None = None,
 ) -> MemoryProvider:
-    """Return an unopened instance."""
     configured = kind or name
     limits = settings.provider_limits(configured)  # a wrong one is reported before it is served
     own = settings.provider_options(name) if kind else {}
@@ -67,7 +66,6 @@ def _check_obeys(provider: MemoryProvider, limits: CallLimits) -> None:
 
 
 def _require_available(provider: MemoryProvider) -> MemoryProvider:
-    """Return the instance, if it says that it can run here."""
     if not provider.is_available(provider.config):
         raise MissingProvider(
             f"provider {provider.config.name} is not available here; its options or "
@@ -135,7 +133,6 @@ def make_copy(
 def make_in_role(
     settings: Settings, name: str, role: "Role", clock: Clock, crash: CrashPoint = no_crash
 ) -> MemoryProvider:
-    """Return an unopened instance in its role: one of the settings, or a copy of one."""
     if role.provider == name:
         return make_instance(settings, name, clock, crash, answering=role.answering)
     return make_copy(

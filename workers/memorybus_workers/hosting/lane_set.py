@@ -108,12 +108,10 @@ class LaneSet:
         self._last = -1
 
     def leases(self) -> list[Lease]:
-        """Return the leases of the lanes that are owned now, or are being acquired."""
         taking = [self._taking] if self._taking else []
         return taking + [lane.lease for lane in list(self._lanes.values())]
 
     def look_at_all(self) -> None:
-        """Give every lane a turn in the next step."""
         self.unfinished.update(self._lanes)
 
     def retry_now(self) -> None:
@@ -249,11 +247,9 @@ class LaneSet:
 
     @property
     def _held_until(self) -> float:
-        """Return the time (monotonic) until which the breaker or the allowance holds calls back."""
         return max(self._breaker.until, self.allowance.until)
 
     def _note_due(self, news: set[int], now: float) -> None:
-        """Note which lanes may have work."""
         self.unfinished |= self.applier.collect() | news
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
         if now >= self._looked_at + FULL_LOOK_SECONDS:

@@ -139,7 +139,6 @@ class Runner:
         self._context.worker.news.unsubscribe(self._inbox)
 
     def _serve(self) -> None:
-        """Open an instance, run its lanes until an error occurs, and clean up."""
         context = self._context
         connect_redis(self._settings, single=True).close()
         provider = make_in_role(
@@ -187,7 +186,6 @@ class Runner:
             self.activity.end()
 
     def _run_lanes(self, lanes: LaneSet) -> None:
-        """Work on the lanes until told to stop; then release them."""
         self._lanes = lanes
         self.serving = True
         self.opened.set()

@@ -223,7 +223,6 @@ def _role(instance: Instance, view: InstancesView) -> Role:
 def infos_of(
     settings: Settings, providers: Mapping[str, MemoryProvider], among: Sequence[str]
 ) -> dict[str, ProviderInfo]:
-    """Return what is registered about several instances, which need not be open."""
     return {
         name: info_of(settings.provider_kind(name), provider, among.index(name))
         for name, provider in providers.items()
@@ -231,7 +230,6 @@ def infos_of(
 
 
 def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") -> ProviderInfo:
-    """Return what is registered about one instance, which need not be open."""
     return ProviderInfo(
         kind=kind,
         delivery=provider.delivery,

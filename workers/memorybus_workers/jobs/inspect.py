@@ -58,7 +58,6 @@ class InspectionRunner:
         self._deadline = settings.recall_timeout / 2
 
     def run(self, body: str) -> None:
-        """Inspect the instance, and reply."""
         asked = parse_request(body, Inspection)
 
         def answer() -> Reply:
@@ -168,7 +167,6 @@ def _names_of(owner: MemoryOwner) -> tuple[str, str, str]:
 
 
 def _erase(provider: MemoryProvider, owner: RecallRequest) -> EraseReport:
-    """Let a provider erase what it keeps of somebody."""
     if (owner.agent, owner.user, owner.workspace) == (None, None, None):
         raise Permanent("an erasure needs an owner")
     if not provider.capabilities.forgets:

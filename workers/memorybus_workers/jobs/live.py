@@ -46,7 +46,6 @@ class LiveInstances:
         return live_instance(provider, body)
 
     def open_instance(self, name: str) -> MemoryProvider:
-        """Return the open instance that serves the provider, and close the one that did before."""
         if name not in self._opened:
             provider = self._make(name)
             self.close_all()
@@ -56,7 +55,6 @@ class LiveInstances:
 
     @contextmanager
     def visit(self, name: str) -> Iterator[MemoryProvider]:
-        """Open an instance for a moment, unless it is open."""
         opened = self._opened.get(name)
         if opened is not None:
             yield opened

@@ -249,7 +249,6 @@ def render(
     mark: str = "",
     zone: tzinfo = UTC,
 ) -> WarmResult:
-    """Escape and render recollections, best first, until they fill the budget."""
     whole = [_line(recollection, zone) for recollection in recollections]
     places = fitting(whole, room_of(provider, want.budget))
     items = (

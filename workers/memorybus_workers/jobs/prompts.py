@@ -44,7 +44,6 @@ _MAX_MISSING = 500
 
 
 def end_process() -> None:
-    """End this process, so that its worker starts another one."""
     os._exit(1)
 
 

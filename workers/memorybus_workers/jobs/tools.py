@@ -45,7 +45,6 @@ class ToolRunner:
         self._applied = applied
 
     def run(self, body: str) -> None:
-        """Run one call and reply to it."""
         request = parse_request(body, ToolRequest)
         if not 0 <= request.partition < self._settings.partitions:
             raise Permanent("no ToolRequest: its partition is none")
@@ -104,7 +103,6 @@ def answer_request(
     request: Inspection | ToolRequest,
     make: Callable[[], Reply],
 ) -> None:
-    """Write the reply to a request under the key that its asker reads."""
     key = Keys(settings.namespace).reply(partition, request.id)
     try:
         reply = make()

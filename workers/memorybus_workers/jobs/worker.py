@@ -220,7 +220,6 @@ def end_process_after(seconds: float) -> Iterator[None]:
 
 
 def run_jobs(settings: Settings, provider: str) -> None:
-    """Work off the recalls of one provider until SIGTERM or SIGINT."""
     bind_contextvars(provider=provider)
     crash = crash_points(settings.crash_at)
     redis = connect_redis(settings)
@@ -328,5 +327,4 @@ class ListedJob(Job):
 
 
 def allowed_job(allowed: AllowList) -> type[Job]:
-    """Return a class of jobs that can run only `allowed`, by name."""
     return type("AllowedJob", (ListedJob,), {"allowed": allowed})

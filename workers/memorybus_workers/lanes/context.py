@@ -53,7 +53,6 @@ class InstanceContext(msgspec.Struct, frozen=True):
 
     @property
     def concurrency(self) -> int:
-        """How many calls at once it may make here, if its provider allows several."""
         return self.worker.settings.concurrency
 
     def count_mishap(self, what: Mishap) -> None:

@@ -40,7 +40,6 @@ class Halts:
         self._halts: dict[int, Halt] = {}
 
     def halt(self, partition: int, error: Exception) -> None:
-        """Stop a lane for a while; log the reason once."""
         halt = self._halts.get(partition)
         expected = isinstance(error, ArchiveError)
         why = one_line(str(error)) if expected else describe_failure(error)
@@ -52,20 +51,17 @@ class Halts:
         self._write_reason(partition, why)
 
     def resume(self, partition: int) -> None:
-        """Note that a lane's turn succeeded."""
         if self._halts.pop(partition, None) is not None:
             _log.info("provider %s, %s continues", self._provider, lane_name(partition))
             with contextlib.suppress(RedisError, OSError):  # the next halt writes it again
                 self._redis.hdel(self._keys.lane(partition, self._provider), HALTED)
 
     def retry_now(self) -> None:
-        """Let the stopped lanes try again at once."""
         now = self._clock.monotonic()
         for partition, halt in self._halts.items():
             self._halts[partition] = msgspec.structs.replace(halt, until=now)
 
     def not_halted(self, partitions: Iterable[int]) -> list[int]:
-        """Return the lanes among these that may work now."""
         if not self._halts:
             return list(partitions)
         now = self._clock.monotonic()

@@ -46,7 +46,6 @@ class LaneContext(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, instance: InstanceContext, redis: Redis) -> "LaneContext":
-        """Return the objects that the lanes of an instance share."""
         worker, role = instance.worker, instance.role
         lanes = LaneKeys(redis, worker.settings)
         count = partial(count_unfinished, lanes, instance.name, role.plan)
@@ -88,7 +87,6 @@ class Lane:
         self._end = self._plan.end(self.partition)
 
     def begin(self, point: StartPoint, reach: int) -> None:
-        """Continue at a start point."""
         point = StartFinder(self._history, self._owned).find(point)
         self.window = LaneWindow(point, self._settings.window)
         highest_done = point.n + point.done.bit_length()
@@ -117,12 +115,10 @@ class Lane:
 
     @property
     def n(self) -> int:
-        """The checkpoint's dense number."""
         return self.window.n
 
     @property
     def ended(self) -> bool:
-        """Whether its checkpoint has reached the end of its plan."""
         return self._plan.ended(self.partition, self.n)
 
     def __str__(self) -> str:
@@ -158,7 +154,6 @@ class Lane:
         )
 
     def _is_over(self) -> bool:
-        """Return whether all events of the plan are read."""
         return self._end is not None and self.window.read_n >= self._end
 
     def _skip_unplanned(self) -> None:

@@ -89,7 +89,6 @@ class Leases:
         return lease
 
     def check(self, lease: Lease, room: float = 0.0) -> None:
-        """Make sure that a lease is still ours, and will be for `room` seconds more."""
         if lease.lost or self._clock.monotonic() + room >= lease.until:
             self.drop(lease)
             raise LeaseLost(f"{lease.key} is lost, or has no time left for a call")
@@ -137,7 +136,6 @@ class Leases:
         return [lease for lease in leases if lease.key not in late]
 
     def release(self, redis: Redis, leases: list[Lease]) -> None:
-        """Give leases up, so that another worker need not wait until they expire."""
         for lease in leases:
             self.drop(lease)
         if leases:
@@ -170,7 +168,6 @@ class Leases:
                 _log.exception("leases cannot be renewed")
 
     def renew(self) -> None:
-        """Prolong every lease once; a lost lease is dropped."""
         self._release_landed()
         with self._lock:
             leases = [*self._held.values(), *self._left.values()]
@@ -198,7 +195,6 @@ class Leases:
             self.drop(lease)
 
     def _length_ms(self, lease: Lease, now: float) -> int:
-        """Return for how many milliseconds a lease is to be prolonged now."""
         needed = max(lease.needed[:], default=now) - now
         return max(self._ms, round(needed * 1000))
 

@@ -58,7 +58,6 @@ class Pace:
         return 0 if self._left < 1 else min(most, max(_MIN_READ_EVENTS, int(self._left)))
 
     def take(self, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-        """Return as many of the read events as may pass now, and count them."""
         if not self._rate:
             return events
         for index, event in enumerate(events):
@@ -69,7 +68,6 @@ class Pace:
         return events
 
     def seconds_to_wait(self) -> float:
-        """Return the seconds until the next event may pass."""
         if not self._rate:
             return 0.0
         self._fill()
@@ -86,6 +84,5 @@ class Pace:
 
 
 def count_unfinished(lanes: LaneKeys, name: str, plan: Plan) -> int:
-    """Count the lanes of an instance that do not have all events of its plan yet."""
     states = enumerate(lanes.states(name))
     return sum(not plan.ended(partition, lane.n) for partition, lane in states)

@@ -37,7 +37,6 @@ class Failure(msgspec.Struct, frozen=True):
 def failure_of(
     why: str, earlier: FailingEvent | None, now: int, error: BaseException | None
 ) -> Failure:
-    """Return why an event is parked."""
     trace = "".join(traceback.format_exception(error)) if error else ""
     if earlier is None:
         return Failure(why, 1, trace, now, now)
@@ -109,7 +108,6 @@ class ParkedKeys:
             self.keys.discard(stored.letter.key)
 
     def amend(self, stored: StoredLetter, amendment: Amendment, event: bytes = b"") -> None:
-        """Record the changes of a dead letter that continues to wait."""
         body = msgspec.json.encode(amendment)
         scripts.run(
             self._redis,

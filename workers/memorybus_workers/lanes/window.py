@@ -62,7 +62,6 @@ class LaneWindow:
 
     @property
     def keys(self) -> Collection[str]:
-        """The keys that have open events."""
         return self._queues.keys()
 
     @property
@@ -72,24 +71,20 @@ class LaneWindow:
 
     @property
     def at_rest(self) -> bool:
-        """Whether everything that was read is done."""
         return not (self._before or self._skipped)
 
     def held_events(self) -> Iterator[LoggedEvent]:
         return chain.from_iterable(self._queues.values())
 
     def room(self) -> int:
-        """Return how many events may be read now."""
         return max(
             0, min(self._size - self.open, self._size * READ_AHEAD_WINDOWS - (self.read_n - self.n))
         )
 
     def is_done(self, n: int) -> bool:
-        """Return whether an event above the checkpoint is done."""
         return n <= self.n or bool(self._done >> (n - self.n - 1) & 1)
 
     def encoded_done_set(self) -> bytes:
-        """Return the done-set as it is written (see `memorybus.registry.lanes`)."""
         return encode_done_set(self.n, self._done)
 
     # -- reading on -------------------------------------------------------------------------------
@@ -173,7 +168,6 @@ class LaneWindow:
             self._done |= 1 << (n - self.n - 1)
 
     def _note_rest(self, key: str, place: Place, *, over: bool) -> None:
-        """Note what is still skipped of a key, and whether it has events that are held."""
         if place.n < self.read_n and not over:
             self._skipped[key] = Skipped(place.n + 1, place)
         if self._queues[key]:
@@ -186,7 +180,6 @@ class LaneWindow:
     # -- working off ------------------------------------------------------------------------------
 
     def wake(self, now: float) -> None:
-        """Make the keys ready whose time has come."""
         while self._delayed and self._delayed[0][0] <= now:
             self._ready.append(heapq.heappop(self._delayed)[1])
 
@@ -196,14 +189,12 @@ class LaneWindow:
             yield self._queues[self._ready.popleft()][0]
 
     def next_at(self) -> float:
-        """Return when a delayed key is due; infinity if none is."""
         return self._delayed[0][0] if self._delayed else float("inf")
 
     def has_ready(self) -> bool:
         return bool(self._ready)
 
     def finish(self, event: LoggedEvent) -> None:
-        """Note that a taken event is done; the next one of its key becomes ready."""
         key = event.envelope.key
         self._mark_done(self._queues[key].popleft())
         if self._queues[key]:
@@ -225,7 +216,6 @@ class LaneWindow:
             del self._queues[key]
 
     def postpone(self, event: LoggedEvent, until: float) -> None:
-        """Let the key of a taken event that failed wait."""
         heapq.heappush(self._delayed, (until, event.envelope.key))
 
     def delay(self, key: str, until: float) -> None:

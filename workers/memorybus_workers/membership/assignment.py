@@ -30,7 +30,6 @@ def quotas(lanes: int, weights: Weights, owned: Mapping[str, int], salt: str) ->
 
 
 def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> dict[int, str]:
-    """Return which worker is to serve each lane: its present owner, if the shares allow it."""
     if not weights:
         return {}
     owned = Counter(owner for owner in owners.values() if owner and owner in weights)

@@ -59,7 +59,6 @@ class Balance:
     def compute_shares(
         self, redis: Redis, alive: Sequence[WorkerInfo], names: Collection[str]
     ) -> dict[str, frozenset[int]]:
-        """Return the lanes that this worker is to have, by provider."""
         held = self._read_leases(redis, list(names))
         free = self._free_since.items()
         self._free_since = {lane: since for lane, since in free if lane[0] in names}
@@ -122,7 +121,6 @@ class Balance:
         return {p: one.worker or working.get(p) for p, one in held.items()}
 
     def _read_unreleased(self, redis: Redis, name: str, gone: Mapping[int, str]) -> dict[int, str]:
-        """Return those of some lanes that their owners have not given up."""
         if not gone:
             return {}
         with redis.pipeline(transaction=False) as pipe:

@@ -38,7 +38,6 @@ class HomeClaims:
 
     @property
     def _local_instances(self) -> list[str]:
-        """The instances whose state lies on one host."""
         return [name for name, info in self._served.infos.items() if info.placement == "local"]
 
     def look(self) -> None:

@@ -33,7 +33,6 @@ class Rates:
         self._seen: deque[tuple[float, Mapping[str, int]]] = deque()
 
     def note(self, now: float, totals: Mapping[str, int]) -> dict[str, float]:
-        """Note the totals; return the rate of each, in events a second."""
         self._seen.append((now, dict(totals)))
         while len(self._seen) > 2 and self._seen[1][0] <= now - _RATE_SECONDS:
             self._seen.popleft()
@@ -74,7 +73,6 @@ class Heartbeats:
         return _Heartbeat(worker.heartbeat_at, self._clock.monotonic() - age)
 
     def silent(self, workers: Sequence[WorkerInfo], seconds: float) -> list[WorkerInfo]:
-        """Return those of `workers` whose heartbeat has not changed for `seconds`."""
         now = self._clock.monotonic()
         return [worker for worker in workers if now - self._known[worker.id].at > seconds]
 
@@ -138,7 +136,6 @@ class Presence:
         return [name for name in self.instances_at_home() if not self._served.is_copy(name)]
 
     def roles(self) -> dict[str, Role]:
-        """Return how each instance is run now; those with nothing more to do are left out."""
         return {
             name: self._served.roles[name]
             for name in self.instances_at_home()
@@ -146,7 +143,6 @@ class Presence:
         }
 
     def give_up(self, provider: str) -> None:
-        """Stop serving a provider because its calls hang."""
         self.given_up.add(provider)
 
     def note_spools(self, stats: SpoolStats) -> None:
@@ -165,7 +161,6 @@ class Presence:
         )
 
     def update(self, hosts: Hosts) -> None:
-        """Write a heartbeat if it is due, and assign the hosts their lanes."""
         home = self.instances_at_home()
         ready = [host.name for host in hosts.all if host.serving and host.name in home]
         # Beat at once when an instance becomes ready: others assign it lanes once they know.

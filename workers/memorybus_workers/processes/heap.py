@@ -56,7 +56,6 @@ class Heap:
         self._at = clock.monotonic() + TRIM_INTERVAL_SECONDS
 
     def trim_if_due(self) -> None:
-        """Give memory back if it is time."""
         if self._clock.monotonic() >= self._at:
             self._at = self._clock.monotonic() + TRIM_INTERVAL_SECONDS
             self._trim()

@@ -94,7 +94,6 @@ class RecallProcesses:
             self._thread.start()
 
     def serve(self, providers: Collection[str]) -> None:
-        """Answer the recalls of these providers from now on, and of no other."""
         with self._lock:
             gone = [recalls for recalls in self._recalling if recalls.provider not in providers]
             self._recalling = [recalls for recalls in self._recalling if recalls not in gone]
@@ -107,7 +106,6 @@ class RecallProcesses:
         return load(self._settings.provider_kind(name)).delivery == "transactional"
 
     def poll(self) -> None:
-        """Start the processes that are needed, and restart those that died."""
         with self._lock:
             for recalls in self._recalling:
                 recalls.poll()
@@ -140,7 +138,6 @@ class RecallProcesses:
             self._answerers[name].start()
 
     def _starting(self) -> set[str]:
-        """Return the transactional providers whose processes may not answer prompts yet."""
         now = self._clock.monotonic()
         with self._lock:
             begun = {recalls.provider: recalls.begun for recalls in self._recalling}

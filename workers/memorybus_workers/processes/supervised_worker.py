@@ -47,7 +47,6 @@ class SupervisedWorker:
 
     @property
     def settled(self) -> bool:
-        """Whether no process is about to start or to end."""
         return bool(self._keeper.child) and not self.leaving
 
     def serve(self, words: Sequence[str]) -> None:
@@ -98,7 +97,6 @@ class SupervisedWorker:
         return reclaim_lanes(self._settings, worker_id(ended.pid, self._mark))
 
     def _end_replaced(self) -> None:
-        """Tell the replaced processes to end; kill those that do not."""
         for process in self.leaving[:]:
             code = process.listen()
             if code is not None:

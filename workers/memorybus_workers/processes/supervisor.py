@@ -153,7 +153,6 @@ def run_supervisor(
     mark: str = "",
     metrics: str = "",
 ) -> int:
-    """Run workers until told to end; return the exit code, 1 if one did not end in order."""
     mark = mark or new_mark()
 
     def commands(separated: frozenset[str]) -> dict[str, list[str]]:
@@ -174,7 +173,6 @@ def run_supervisor(
 
 @contextmanager
 def _serving_metrics(settings: Settings, metrics: str, liveness: Liveness) -> Iterator[str]:
-    """Serve metrics, if an address is given; yield where."""
     if not metrics:
         yield ""
         return

@@ -103,11 +103,9 @@ class Worker:
         self._deriver = DerivingThread(*place, lambda: self._recalled)
 
     def stop(self) -> None:
-        """Ask the worker to end: each lane finishes its batch, and leases are released."""
         self._stop.set()
 
     def run(self, on_ready: Callable[[str], None] | None = None) -> None:
-        """Work until `stop`."""
         configured = {
             name: make_instance(self._settings, name, self._clock) for name in self._providers
         }

@@ -50,7 +50,6 @@ def _first_sentence(provider: type[MemoryProvider]) -> str:
 def describe(
     settings: Settings, provider: str, name: str, options: Mapping[str, Any]
 ) -> InstanceDescription:
-    """Describe a copy of an instance, or the instance itself if `name` is its own name."""
     kind = "" if name == provider else provider
     made = make_instance(settings, name, SYSTEM, kind=kind, options=options)
     return InstanceDescription(

@@ -176,7 +176,6 @@ class Trial:
 
 
 def _events(word: str, handles: frozenset[type[Event]]) -> list[Event]:
-    """Return those events of a conversation of one turn that a provider handles."""
     said = f"My boat is called {word}."
     kept = MemoryWritten(action="add", store="user", content=said)
     turn = TurnCompleted(user=said, assistant=f"A fine name for a boat, {word}.", ordinal=0)
@@ -232,7 +231,6 @@ def _run_step(trial: Trial, step: str, act: Callable[[], str], name: str) -> Tri
 
 
 def advice(error: Exception, step: str, name: str) -> str:
-    """Return what to do about a step that failed (pure)."""
     again = f"then: memorybus provider test {name}"
     if isinstance(error, MissingProvider):
         return f"install what is missing; {again}"

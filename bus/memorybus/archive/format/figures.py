@@ -182,7 +182,6 @@ def _skill(arguments: object) -> str:
 
 
 def figures_type(pa: Any) -> Any:
-    """Return the type of the column (`pyarrow.StructType`)."""
     usage = pa.struct(
         [
             ("model", pa.string()),
@@ -202,7 +201,6 @@ def figures_type(pa: Any) -> Any:
 
 
 def figures_array(pa: Any, bodies: Sequence[bytes | None]) -> Any:
-    """Return the column for some envelopes (`pyarrow.StructArray`)."""
     rows = [figures_of(body) for body in bodies]
     columns = zip(*(msgspec.structs.astuple(row or _NOTHING) for row in rows), strict=True)
     kind = figures_type(pa)

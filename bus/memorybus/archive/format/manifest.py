@@ -107,7 +107,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def end(self) -> Place | None:
-        """The last sealed place; None if nothing is sealed."""
         return self.segments[-1].last if self.segments else None
 
 
@@ -153,7 +152,6 @@ def parse(data: bytes, of: LogPartition, version: int, name: str) -> Manifest:
 
 
 def _decode_line(line: bytes) -> Segment | ManifestEnd | None:
-    """Return what a line holds; None if it is not as it was written."""
     body, tail = line[: -_TAIL - 1], line[-_TAIL - 1 :]
     if tail != _SUM + sha256(body).encode() + b'"}\n':
         return None
@@ -174,7 +172,6 @@ def _has_our_form(segment: Segment) -> bool:
 def _find_fault(
     value: Segment | ManifestEnd | None, of: LogPartition, head: str, version: int, *, is_last: bool
 ) -> str:
-    """Return why a line does not belong at its place; "" if it does."""
     if value is None:
         return "is not as it was written (edited, or damaged on the disk)"
     if value.of != of:

@@ -262,7 +262,6 @@ def _write_parquet(groups: Sequence[Sequence[SegmentRow]], inside: SegmentMetada
 
 
 def schema_of(pa: Any) -> Any:
-    """Return a segment's columns (`pyarrow.Schema`)."""
     kinds = {
         "n": pa.int64(),
         "id": pa.uuid(),

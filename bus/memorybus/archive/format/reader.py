@@ -77,7 +77,6 @@ class Group:
         self._words: dict[str, list[str]] = {}
 
     def words(self, name: str) -> list[str]:
-        """Return a column of repeating texts."""
         if self.summary.is_plain and name in _PLAIN_VALUES:
             return [_PLAIN_VALUES[name]] * self.summary.count
         if name not in self._words:
@@ -87,7 +86,6 @@ class Group:
         return self._words[name]
 
     def word_codes(self, name: str) -> tuple[list[str], list[int]]:
-        """Return a column of repeating texts as its words, and for each row a word's index."""
         return columns.dictionary_of(self.table.column(name))
 
     @cached_property
@@ -141,7 +139,6 @@ class SegmentReader:
         return max(0, bisect_left(self._starts, before) - 1)
 
     def group(self, index: int, names: Sequence[str] = ()) -> Group:
-        """Read a group: entries, numbers, and the named columns."""
         with naming_file(self.where):
             cut = self.metadata.groups[index]
             wanted = _columns_to_read(cut, names)

@@ -104,7 +104,6 @@ def _is_there(path: Path) -> bool:
 
 
 def _file_state(path: Path) -> os.stat_result | None:
-    """Return the status of a file; None if another process has deleted it meanwhile."""
     try:
         return path.stat()
     except FileNotFoundError:

@@ -10,7 +10,6 @@ REMOTE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")  # schemes 
 
 
 def directory_of(place: str) -> Path | None:
-    """Return the directory that a place names; None if it is an object store."""
     scheme, mark, _ = place.partition("://")
     if not mark:
         return Path(place).expanduser().absolute()

@@ -101,7 +101,6 @@ class RemoteObjects:
         return None if data is None else io.BytesIO(data)
 
     def read_range(self, name: str, start: int, end: int) -> bytes:
-        """Return the bytes of a file from `start` up to `end`."""
         with self._translated_errors(name):
             try:
                 return obstore.get_range(self._store, name, start=start, end=end).to_bytes()

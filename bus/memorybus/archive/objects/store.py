@@ -20,29 +20,21 @@ class Objects(Protocol):
     """Files by name, with ``/``; `ArchiveUnavailable` if the store does not answer."""
 
     @property
-    def where(self) -> str:
-        """Where the files are, without credentials."""
-        ...
+    def where(self) -> str: ...
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Write a new durable file, whole or not at all; False if other bytes have its name."""
         ...
 
-    def get(self, name: str) -> bytes | None:
-        """Return a file's bytes, None if there is no such file."""
-        ...
+    def get(self, name: str) -> bytes | None: ...
 
-    def open(self, name: str) -> BinaryIO | None:
-        """Return a file to read at random places, None if there is no such file."""
-        ...
+    def open(self, name: str) -> BinaryIO | None: ...
 
     def path_of(self, name: str) -> str:
         """Return where a file lies on this host's disk; "" if it lies elsewhere."""
         ...
 
-    def list(self, folder: str) -> list[StoredFile]:
-        """Return the files directly in a folder, sorted by name; none if there is no folder."""
-        ...
+    def list(self, folder: str) -> list[StoredFile]: ...
 
     def leftovers(self, folder: str) -> Sequence[StoredFile]:
         """Return the incomplete files directly in a folder, of writers that died or still write."""
