@@ -57,6 +57,7 @@ def memory_write(
     old_text: str = "",
     provenance: Mapping[str, str] | None = None,
 ) -> MemoryWritten:
+    """Return a memory write; see `Session.memory_written`."""
     event = MemoryWritten(
         action=action,
         store=store,
