@@ -1,14 +1,14 @@
 """Acts on a provider's generations: rebuild, roll back, drop."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
+from memorybus.clock import SYSTEM
 from memorybus.config.path_names import check_name
-from memorybus.query.query import EVERYTHING, Query
 
 from memorybus_console.actions.action import Action, Ground, P_co, R_co
 from memorybus_console.actions.providers import checked_stores
@@ -65,51 +65,25 @@ class GenerationsAction(Action[P_co, R_co]):
         with open_rebuilder(
             ground.settings, self.provider, self.verb, ground.operator, ground.progress
         ) as work:
-            return self._work(work, self._request(ground))
-
-    def _request(self, ground: Ground) -> RebuildRequest:
-        return RebuildRequest(provider=self.provider, reason=self.reason, by=ground.operator)
+            return self._work(work, ground.operator)
 
     @abstractmethod
-    def _work(self, work: Rebuilder, request: RebuildRequest) -> R_co: ...
+    def _work(self, work: Rebuilder, by: str) -> R_co: ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rebuild(GenerationsAction[RebuildPlan, RebuildResult]):
-    """Build a provider's state again from history, beside the live one; then swap.
-
-    Attributes:
-        whole: whether to take the whole history, including what the live instance leaves out.
-        verify: whether the new state must equal the live one, where the two can be compared.
-    """
+class Rebuild(RebuildRequest, GenerationsAction[RebuildPlan, RebuildResult]):
+    """Build a provider's state again from history, beside the live one; then swap."""
 
     title = "rebuild"
     verb = "rebuild"
 
-    query: Query = EVERYTHING  # selects the events that are left out
-    until: str = ""  # the last moment of the past that is taken; "" for all of it
-    whole: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-    verify: bool = True
-
     def plan(self, ground: Ground) -> RebuildPlan:
         with checked_stores(ground) as stores:
-            return plan.plan_rebuild(stores, self._request(ground), ground.clock)
+            return plan.plan_rebuild(stores, self, ground.clock, ground.operator)
 
-    def _request(self, ground: Ground) -> RebuildRequest:
-        return RebuildRequest(
-            provider=self.provider,
-            query=self.query,
-            until=self.until,
-            whole=self.whole,
-            options=dict(self.options),
-            verify=self.verify,
-            reason=self.reason,
-            by=ground.operator,
-        )
-
-    def _work(self, work: Rebuilder, request: RebuildRequest) -> RebuildResult:
-        return rebuild.rebuild(work, request)
+    def _work(self, work: Rebuilder, by: str) -> RebuildResult:
+        return rebuild.rebuild(work, self, by)
 
 
 class RollBack(GenerationsAction[PlannedRollback, RebuildResult]):
@@ -122,8 +96,8 @@ class RollBack(GenerationsAction[PlannedRollback, RebuildResult]):
         with checked_stores(ground) as stores:
             return PlannedRollback(self.provider, plan.rollback_target(stores, self.provider))
 
-    def _work(self, work: Rebuilder, request: RebuildRequest) -> RebuildResult:
-        return rebuild.roll_back(work, request)
+    def _work(self, work: Rebuilder, by: str) -> RebuildResult:
+        return rebuild.roll_back(work, self.provider, by, self.reason)
 
 
 class DropGenerations(GenerationsAction[Drop, Drop]):
@@ -136,29 +110,19 @@ class DropGenerations(GenerationsAction[Drop, Drop]):
         with checked_stores(ground) as stores:
             return rebuild.plan_drop(stores, self.provider)
 
-    def _work(self, work: Rebuilder, request: RebuildRequest) -> Drop:
-        return rebuild.drop(work, request)
+    def _work(self, work: Rebuilder, by: str) -> Drop:
+        return rebuild.drop_generations(
+            work, rebuild.plan_drop(work.stores, self.provider), by, SYSTEM
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Action[ReplayPlan, CopyFilled]):
-    """Apply the history again, into a copy of a provider instance.
-
-    Attributes:
-        rate: events a second at most; None for the rate with which the copy was begun.
-    """
+class Replay(ReplayRequest, Action[ReplayPlan, CopyFilled]):
+    """Apply the history again, into a copy of a provider instance."""
 
     title = "replay"
     recorded = ("provider", "into")
 
-    provider: str  # the instance whose kind and options the copy has
-    into: str
-    query: Query = EVERYTHING
-    since: str = ""  # the first moment; "" for the beginning
-    until: str = ""  # the last moment; "" for now
-    rate: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    force: bool = False  # whether the target may already hold something
     watch: Callable[[CopyProgress], None] = lambda _: None
 
     def __post_init__(self) -> None:
@@ -166,30 +130,13 @@ class Replay(Action[ReplayPlan, CopyFilled]):
 
     def plan(self, ground: Ground) -> ReplayPlan:
         with checked_stores(ground) as stores:
-            return self._plan(stores, ground)
+            return replay.plan_replay(stores, self, by=ground.operator)
 
     def carry_out(self, ground: Ground) -> CopyFilled:
+        """Make the copy, unless it is known, and fill it to its end."""
         with checked_stores(ground) as stores:
-            plan = self._plan(stores, ground)
-            plan = replay.begin_replay(stores, plan, self._request(ground))
-            return self._fill(stores, plan, ground)
-
-    def _plan(self, stores: Stores, ground: Ground) -> ReplayPlan:
-        return replay.plan_replay(stores, self._request(ground))
-
-    def _request(self, ground: Ground) -> ReplayRequest:
-        return ReplayRequest(
-            provider=self.provider,
-            into=self.into,
-            query=self.query,
-            since=self.since,
-            until=self.until,
-            rate=self.rate,
-            options=self.options,
-            force=self.force,
-            reason=self.reason,
-            by=ground.operator,
-        )
+            plan = replay.plan_replay(stores, self, by=ground.operator)
+            return self._fill(stores, replay.begin_replay(stores, plan, self), ground)
 
     def _fill(self, stores: Stores, plan: ReplayPlan, ground: Ground) -> CopyFilled:
         name = plan.instance.name

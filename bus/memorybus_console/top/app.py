@@ -40,20 +40,6 @@ _MESSAGE_WIDTH: Final = 300  # the most characters of a message that is shown fo
 
 _STYLES: Final = {"OK": "bold green", "WARNING": "bold yellow", "CRITICAL": "bold red"}
 
-_CSS: Final = """
-#head, #tabs { height: 1; padding: 0 1; }
-#tabs { color: $text-muted; }
-LiveTable { height: 1fr; }
-.overview LiveTable { height: auto; max-height: 60%; }
-#below { height: 1fr; padding: 1 1 0 1; display: none; }
-.overview #below { display: block; }
-.letters #below { display: block; height: 4; padding: 0 1; border-top: solid $surface; }
-#filter { dock: bottom; height: 1; border: none; display: none; margin-bottom: 1; }
-Dialog { align: center middle; }
-#box { width: 72; max-width: 95%; height: auto; padding: 1 2; border: round $primary; }
-#box { background: $surface; }
-"""
-
 _KEYS: Final = """\
 1 2 3 4    overview, lanes, dead letters, tail
 tab        the next view; shift+tab the previous one
@@ -105,7 +91,7 @@ class Dialog(ModalScreen[str | None]):
 class TopApp(App[None]):
     """The live view of a bus."""
 
-    CSS = _CSS
+    CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+c", "quit", "Quit", priority=False),
@@ -152,8 +138,6 @@ class TopApp(App[None]):
         """Ignore the keys of the views while a dialog is open."""
         return action == "quit" or not isinstance(self.screen, Dialog)
 
-    # -- what is shown -----------------------------------------------------------------------------
-
     @property
     def grid(self) -> LiveTable:
         return self.query_one(LiveTable)
@@ -185,17 +169,17 @@ class TopApp(App[None]):
         text = self._letter(self._snapshot) if letters else self._findings(self._snapshot)
         self.query_one("#detail", Static).update(text)
 
-    def _table(self, snapshot: Snapshot) -> tuple[tables.Columns, list[tables.TableRow]]:
+    def _table(self, now: Snapshot) -> tuple[tables.Columns, list[tables.TableRow]]:
         match self._reader.view:
             case "overview":
-                return tables.PROVIDERS, tables.provider_rows(snapshot.bus)
+                return tables.PROVIDERS, tables.provider_rows(now.bus)
             case "lanes":
-                return tables.LANES, tables.lane_rows(snapshot.bus, self._provider)
+                return tables.LANES, tables.lane_rows(now.bus, self._provider)
             case "letters":
                 columns = tables.ERRORS if self._by_error else tables.KEYS
-                return columns, tables.letter_rows(snapshot.letters, by_error=self._by_error)
+                return columns, tables.letter_rows(now.letters, columns)
             case "tail":
-                return tables.EVENTS, tables.event_rows(snapshot.events)
+                return tables.EVENTS, [tables.event_row(event) for event in reversed(now.events)]
 
     def on_data_table_row_highlighted(self) -> None:
         """Show all of what the row of a dead letter cuts off."""
@@ -255,8 +239,6 @@ class TopApp(App[None]):
         self.clear_notifications()
         self.notify(message, severity="error" if failed else "information", markup=False)
 
-    # -- keys --------------------------------------------------------------------------------------
-
     def action_show(self, view: TopView) -> None:
         if view != "lanes":
             self._provider = ""
@@ -267,7 +249,6 @@ class TopApp(App[None]):
         self._show_head()
 
     def action_turn(self, by: int) -> None:
-        """Show the next view, or the one before."""
         views = list(VIEWS)
         self.action_show(views[(views.index(self._reader.view) + by) % len(views)])
 
@@ -275,23 +256,19 @@ class TopApp(App[None]):
         self.push_screen(Dialog(_KEYS, asks=False))
 
     def action_hold(self) -> None:
-        """Freeze the screen, or let it follow the bus again."""
         self._held = not self._held
         self.action_show(self._reader.view)
 
     def action_group(self) -> None:
-        """Show dead letters by key, or by error."""
         self._by_error = not self._by_error
         self._show()
 
     def action_filter(self) -> None:
-        """Open the field for the words of the filter."""
         words = self.query_one("#filter", Input)
         words.display = True
         words.focus()
 
     def action_all(self) -> None:
-        """Show all rows again."""
         self._provider = self._words = self.query_one("#filter", Input).value = ""
         self.on_input_submitted()
 
@@ -305,10 +282,7 @@ class TopApp(App[None]):
         self.query_one("#filter", Input).display = False
         self.action_show(self._reader.view)
 
-    # -- acts --------------------------------------------------------------------------------------
-
     def action_pause(self) -> None:
-        """Pause the provider under the cursor, or resume it."""
         row, status = self.grid.current, self._snapshot and self._snapshot.bus.status
         if row is None or not status or self._reader.view not in ("overview", "lanes"):
             return
@@ -317,7 +291,6 @@ class TopApp(App[None]):
         self._begin(kind(name=row.provider))
 
     def action_settle(self, name: str) -> None:
-        """Retry or discard the dead letters under the cursor."""
         row = self.grid.current
         if self._reader.view == "letters" and row is not None:
             error, key = (row.name, None) if self._by_error else (None, row.name)

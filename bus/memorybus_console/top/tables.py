@@ -1,6 +1,6 @@
 """The rows of each view, and a table that keeps its cursor and scroll position."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -86,32 +86,20 @@ def _figures(lane: LaneState) -> tuple[Any, ...]:
     return state, lane.backlog, lane.n, lane.head, lane.refused, lane.waiting_behind
 
 
-def letter_rows(letters: Sequence[LocatedLetter], *, by_error: bool) -> list[TableRow]:
+def letter_rows(letters: Sequence[LocatedLetter], columns: Columns) -> list[TableRow]:
     """Return a row for each key that waits behind a dead letter, or for each kind of refusal."""
-    if by_error:
-        return [
-            TableRow(row.provider, row.error, tuple(getattr(row, name) for name in ERRORS))
-            for row in letters_by_error(letters)
-        ]
+    group, name = (letters_by_error, "error") if columns is ERRORS else (letters_by_key, "key")
     return [
-        TableRow(row.provider, row.key, tuple(getattr(row, name) for name in KEYS))
-        for row in letters_by_key(letters)
+        TableRow(row.provider, getattr(row, name), tuple(getattr(row, each) for each in columns))
+        for row in group(letters)
     ]
 
 
-def event_rows(events: Iterable[LoggedEvent]) -> list[TableRow]:
-    """Return a row for each event, the newest first."""
-    return [_event(logged) for logged in reversed(list(events))]
-
-
-def _event(logged: LoggedEvent) -> TableRow:
+def event_row(logged: LoggedEvent) -> TableRow:
     envelope = logged.envelope
     time, head = Text((iso(envelope.at) or "-")[11:19], "dim"), event_head(envelope.event, _TYPE)
-    session, what = (
-        one_line(envelope.session.id, _SESSION),
-        summary(envelope.event),
-    )
-    return TableRow("", envelope.id, (time, Text(*head), session, what))
+    session = one_line(envelope.session.id, _SESSION)
+    return TableRow("", envelope.id, (time, Text(*head), session, summary(envelope.event)))
 
 
 class LiveTable(DataTable[Text]):

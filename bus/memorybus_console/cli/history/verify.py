@@ -68,16 +68,14 @@ def run_verify(
     - `memorybus verify holographic --until 2h --json`
     """
     from memorybus_console.operations.rebuild.rebuild import open_rebuilder
-    from memorybus_console.operations.rebuild.verify import VerifyRequest, verify_provider
+    from memorybus_console.operations.rebuild.verify import verify_provider
 
-    request = VerifyRequest(provider=provider, until=until, by=operator())
+    by = operator()
     with (
         show_bar(common.output(), "verify", "places of the history", _INTERRUPTED) as progress,
-        open_rebuilder(
-            common.settings(), provider, "verification", request.by, progress
-        ) as rebuilder,
+        open_rebuilder(common.settings(), provider, "verification", by, progress) as rebuilder,
     ):
-        return verify_provider(rebuilder, request)
+        return verify_provider(rebuilder, provider, until, by)
 
 
 @shown

@@ -1,6 +1,7 @@
 """``memorybus replay``: plans which part of the history a copy gets, and makes the copy."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from memorybus.processes.child import start_child
 from memorybus.processes.commands import copy_command, describe_instance
 from memorybus.processes.keeper import keeping
 from memorybus.processes.reports import InstanceDescription
-from memorybus.query.query import Query
+from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import NumberRange, Plan
 from memorybus.registry.homes import Home, find_local_home, is_same_home, local_home
 from memorybus.registry.instances import CopyRequest, Instance, lasting_pause, normalise_options
@@ -45,8 +46,9 @@ _RECORD_SECONDS = 0.5
 """Seconds within which a command that has made a copy's lanes also writes the copy's record."""
 
 
-class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request for a replay.
+@dataclass(frozen=True, kw_only=True)
+class ReplayRequest:
+    """Which copy a replay fills, and with which part of the history.
 
     Attributes:
         since: the first moment (see `memorybus_console.operations.moments`); "" for the beginning.
@@ -56,14 +58,13 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     provider: str  # the instance of the settings whose kind and options the copy has
     into: str
-    query: Query = Query()  # selects the events; its lineages need not be resolved
+    query: Query = EVERYTHING  # selects the events; its lineages need not be resolved
     since: str = ""
     until: str = ""  # the last moment; "" for now
     rate: float | None = None
-    options: Mapping[str, Any] = {}
+    options: Mapping[str, Any] = field(default_factory=dict)
     force: bool = False  # whether the target may already hold something
     reason: str = ""  # why the copy is made
-    by: str = ""
 
 
 class ReplayPlan(Result, frozen=True):
@@ -145,6 +146,8 @@ def plan_replay(
     request: ReplayRequest,
     clock: Clock = SYSTEM,
     describe: Describe = describe_instance,
+    *,
+    by: str = "",
 ) -> ReplayPlan:
     """Return what a replay would do; change nothing.
 
@@ -155,7 +158,7 @@ def plan_replay(
     check_provider(stores, request.provider)
     what = describe(stores.settings, request.provider, request.into, request.options)
     _check_target(stores, request)
-    known, instance = _find_or_build_record(stores, request, what, clock)
+    known, instance = _find_or_build_record(stores, request, what, clock, by)
     home = _home_of(stores, request.provider) if what.placement == "local" else None
     ends = instance.plan.ends(stores.settings.partitions)
     return ReplayPlan(
@@ -171,11 +174,11 @@ def plan_replay(
 
 
 def _find_or_build_record(
-    stores: Stores, request: ReplayRequest, what: InstanceDescription, clock: Clock
+    stores: Stores, request: ReplayRequest, what: InstanceDescription, clock: Clock, by: str
 ) -> tuple[bool, Instance]:
     """Return whether the copy exists already, and its record as it is or would be."""
     instance = stores.instances.get(request.into)
-    asked = _build_instance(stores, request, clock)
+    asked = _build_instance(stores, request, clock, by)
     if instance is None and not request.force:
         instance = _find_concurrent_copy(stores, asked, what, clock)
     if instance is None:
@@ -230,7 +233,7 @@ def _home_of(stores: Stores, provider: str) -> Home:
     return stores.homes.all().get(provider) or find_local_home(stores.settings)
 
 
-def _build_instance(stores: Stores, request: ReplayRequest, clock: Clock) -> Instance:
+def _build_instance(stores: Stores, request: ReplayRequest, clock: Clock, by: str) -> Instance:
     options = normalise_options(request.options)
     return Instance(
         name=request.into,
@@ -242,7 +245,7 @@ def _build_instance(stores: Stores, request: ReplayRequest, clock: Clock) -> Ins
             rate=request.rate or 0.0,
         ),
         made_at=clock.now_ms(),
-        made_by=request.by,
+        made_by=by,
         reason=request.reason,
         asked=CopyRequest(
             query=request.query,

@@ -1,9 +1,9 @@
 """Plans a rebuild: which generation it makes, and from which part of the history."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError
 from memorybus.processes.commands import describe_instance
@@ -42,8 +42,9 @@ from memorybus_console.operations.stores import Stores, check_provider
 from memorybus_console.result import Remark, Result
 
 
-class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request for a rebuild; everything else is as in the live instance's plan and options.
+@dataclass(frozen=True, kw_only=True)
+class RebuildRequest:
+    """What a rebuild changes; everything else is as in the live instance's plan and options.
 
     Attributes:
         whole: whether to take the whole history, including what the live instance leaves out.
@@ -54,10 +55,9 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     query: Query = EVERYTHING  # selects the events that are left out
     until: str = ""  # the last moment of the past that is taken; "" for all of it
     whole: bool = False
-    options: dict[str, Any] = {}
+    options: Mapping[str, Any] = field(default_factory=dict)
     verify: bool = True
     reason: str = ""  # why it is built again
-    by: str = ""
 
 
 _KEPT = {
@@ -138,7 +138,9 @@ class RebuildPlan(Result, frozen=True):
         return True
 
 
-def plan_rebuild(stores: Stores, request: RebuildRequest, clock: Clock) -> RebuildPlan:
+def plan_rebuild(
+    stores: Stores, request: RebuildRequest, clock: Clock, by: str = ""
+) -> RebuildPlan:
     """Return what a rebuild would do; change nothing.
 
     Raises:
@@ -152,7 +154,7 @@ def plan_rebuild(stores: Stores, request: RebuildRequest, clock: Clock) -> Rebui
     heads = read_heads(stores)
     serves = view.all.get(live, Instance(name=live, provider=provider))
     asked = _build_record(
-        stores, request, serves, find_free_name(stores, provider, view), heads, clock
+        stores, request, serves, find_free_name(stores, provider, view), heads, clock, by
     )
     done = needs_only_finish(asked, view)
     record = serves if done else unfinished_copy(provider, "rebuild", view)
@@ -194,6 +196,7 @@ def _build_record(
     name: str,
     heads: PartitionNumbers,
     clock: Clock,
+    by: str,
 ) -> Instance:
     options = normalise_options(request.options)
     return Instance(
@@ -203,7 +206,7 @@ def _build_record(
         plan=_build_plan(stores, request, live, heads),
         purpose="rebuild",
         made_at=clock.now_ms(),
-        made_by=request.by,
+        made_by=by,
         reason=request.reason,
         asked=CopyRequest(
             query=request.query,

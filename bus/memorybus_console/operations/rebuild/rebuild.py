@@ -461,53 +461,47 @@ class Drop(Result, frozen=True):
         return not self.executed
 
 
-def rebuild(work: Rebuilder, request: RebuildRequest) -> RebuildResult:
+def rebuild(work: Rebuilder, request: RebuildRequest, by: str) -> RebuildResult:
     """Make a generation, fill and compare it, and make it live.
 
     Raises:
         ConfigError: see `plan.plan_rebuild`; or no worker would fill it.
     """
-    rebuild_plan = plan.plan_rebuild(work.stores, request, SYSTEM)
+    rebuild_plan = plan.plan_rebuild(work.stores, request, SYSTEM, by)
     if not rebuild_plan.served:
         raise ConfigError(plan.describe_unserved(request.provider))
-    ended = _finish_killed_swap(work, request)
+    ended = _finish_killed_swap(work, request.provider, by)
     if ended is not None and rebuild_plan.swapped:
         return ended
     work.make_generation(rebuild_plan, check=request.verify)
     return work.swap(
         rebuild_plan.instance.name,
         request.provider,
-        request.by,
+        by,
         request.reason,
         check=request.verify,
         alike=rebuild_plan.compared,
     )
 
 
-def roll_back(work: Rebuilder, request: RebuildRequest) -> RebuildResult:
+def roll_back(work: Rebuilder, provider: str, by: str, reason: str) -> RebuildResult:
     """Bring the previous generation up to date, and make it live again.
 
     Raises:
         ConfigError: there is no previous generation.
     """
-    to = plan.rollback_target(work.stores, request.provider)
-    ended = _finish_killed_swap(work, request)
+    to = plan.rollback_target(work.stores, provider)
+    ended = _finish_killed_swap(work, provider, by)
     if ended is not None and ended.live == to:
         return ended
-    return work.swap(to, request.provider, request.by, request.reason, check=False, alike=False)
+    return work.swap(to, provider, by, reason, check=False, alike=False)
 
 
-def drop(work: Rebuilder, request: RebuildRequest) -> Drop:
-    """Drop unfinished generations, or else all that are not live; raises as `drop_generations`."""
-    what = plan_drop(work.stores, request.provider)
-    return drop_generations(work, what, request.by, SYSTEM)
-
-
-def _finish_killed_swap(work: Rebuilder, request: RebuildRequest) -> RebuildResult | None:
+def _finish_killed_swap(work: Rebuilder, provider: str, by: str) -> RebuildResult | None:
     """Finish the swap of a command that was killed after it; return None if there is none."""
-    if not unfinished_swap(request.provider, work.stores.instances.read_view()):
+    if not unfinished_swap(provider, work.stores.instances.read_view()):
         return None
-    return work.finish_killed_swap(request.provider, request.by)
+    return work.finish_killed_swap(provider, by)
 
 
 def plan_drop(stores: Stores, provider: str) -> Drop:

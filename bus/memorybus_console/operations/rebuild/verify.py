@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import MemoryBusError
 from memorybus.jobs.inspect import ReadDigest
 from memorybus.processes.commands import describe_instance
+from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.instances import Instance, live_name
 
 from memorybus_console.operations.copies.copies import mark_dropped
@@ -28,14 +28,6 @@ from memorybus_console.result import Remark, Result
 
 class CannotVerify(MemoryBusError):
     """No copy can be compared with the live state."""
-
-
-class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request for a verification."""
-
-    provider: str
-    until: str = ""  # the moment up to which the compared history goes; "" for now
-    by: str = ""
 
 
 _DIFFERENCES: Final = {
@@ -78,8 +70,10 @@ class VerifyResult(Result, frozen=True):
         return not self.ok
 
 
-def verify_provider(work: Rebuilder, request: VerifyRequest, clock: Clock = SYSTEM) -> VerifyResult:
-    """Compare the live state with the history.
+def verify_provider(
+    work: Rebuilder, provider: str, until: str, by: str, clock: Clock = SYSTEM
+) -> VerifyResult:
+    """Compare the live state with the history up to a moment; "" for now.
 
     Raises:
         CannotVerify: the provider offers no way to do so.
@@ -87,16 +81,24 @@ def verify_provider(work: Rebuilder, request: VerifyRequest, clock: Clock = SYST
         ConfigError: the provider or the moment is unknown.
         InspectionFailed, LogError, ArchiveError: something cannot be read.
     """
-    provider = request.provider
     check_provider(work.stores, provider)
     live = live_name(provider, work.stores.instances.live())
     if not work.inspector.ask(provider, live, ReadDigest()).given:
         raise _cannot_error(f"{provider} gives no digest")
-    copy = _build_copy(work.stores, request, live, clock)
+    view = work.stores.instances.read_view()
+    copy = Instance(
+        name=find_free_name(work.stores, provider, view, "verify"),
+        provider=provider,
+        options=view.all.get(live, Instance(name=live, provider=provider)).options,
+        plan=_plan_of_copy(work.stores, view.all.get(live), until),
+        purpose="verify",
+        made_at=clock.now_ms(),
+        made_by=by,
+    )
     why = _reason_against_copy(work.stores, copy)
     if why:
         raise _cannot_error(why)
-    return _compare_with_copy(work, request, live, copy)
+    return _compare_with_copy(work, live, copy, until=bool(until))
 
 
 def _cannot_error(why: str) -> CannotVerify:
@@ -113,19 +115,17 @@ def _reason_against_copy(stores: Stores, copy: Instance) -> str:
     return describe_shared_state(copy, owner) if owner else ""
 
 
-def _compare_with_copy(
-    work: Rebuilder, request: VerifyRequest, live: str, copy: Instance
-) -> VerifyResult:
+def _compare_with_copy(work: Rebuilder, live: str, copy: Instance, *, until: bool) -> VerifyResult:
     """Fill a copy, compare it with the live state, and drop it."""
-    provider, stores = request.provider, work.stores
+    provider, stores = copy.provider, work.stores
     for name in _abandoned_copies(stores, provider):
         mark_dropped(stores, name)
-    pause = work.pause(provider, copy.name, request.by)
-    if not request.until:
+    pause = work.pause(provider, copy.name, copy.made_by)
+    if not until:
         pause.check_complete(live)
     try:
         work.add_copy(copy)
-        if request.until:
+        if until:
             result = _compare_with_moment(work, pause, live, copy)
         else:
             result = _compare_with_now(work, pause, live, copy)
@@ -168,21 +168,8 @@ def _abandoned_copies(stores: Stores, provider: str) -> list[str]:
     return [copy.name for copy in copies if (copy.provider, copy.purpose) == (provider, "verify")]
 
 
-def _build_copy(stores: Stores, request: VerifyRequest, live: str, clock: Clock) -> Instance:
-    """Return the record of a copy with the live instance's plan and options."""
-    view = stores.instances.read_view()
-    instance = view.all.get(live, Instance(name=live, provider=request.provider))
-    plan = plan_without_end(instance.plan)
-    if request.until:
-        plan = plan_up_to(
-            plan, numbers_upto(stores.history, request.until), stores.settings.partitions
-        )
-    return Instance(
-        name=find_free_name(stores, request.provider, view, "verify"),
-        provider=request.provider,
-        options=instance.options,
-        plan=plan,
-        purpose="verify",
-        made_at=clock.now_ms(),
-        made_by=request.by,
-    )
+def _plan_of_copy(stores: Stores, live: Instance | None, until: str) -> Plan:
+    plan = plan_without_end(live.plan if live else WHOLE)
+    if not until:
+        return plan
+    return plan_up_to(plan, numbers_upto(stores.history, until), stores.settings.partitions)

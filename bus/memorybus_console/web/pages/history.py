@@ -49,7 +49,7 @@ def show_plan(request: PageRequest) -> Mapping[str, Any]:
         ConfigError: the provider is unknown.
     """
     provider = request.path["name"]
-    wanted = RebuildRequest(provider=provider, by=request.operator)
+    wanted = RebuildRequest(provider=provider)
     with Stores(request.settings) as stores:
         stores.check_partitions()
         prepared = plan.plan_rebuild(stores, wanted, SYSTEM)
