@@ -11,7 +11,6 @@ from memorybus.clock import SYSTEM
 from memorybus.config.path_names import check_name
 
 from memorybus_console.actions.action import Action, Ground, P_co, R_co
-from memorybus_console.actions.providers import checked_stores
 from memorybus_console.operations.copies import copies, replay
 from memorybus_console.operations.copies.copies import CopyDropped
 from memorybus_console.operations.copies.replay import (
@@ -29,7 +28,7 @@ from memorybus_console.operations.rebuild.rebuild import (
     RebuildResult,
     open_rebuilder,
 )
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.stores import Stores, checked_stores
 from memorybus_console.result import Result
 
 
@@ -79,7 +78,7 @@ class Rebuild(RebuildRequest, GenerationsAction[RebuildPlan, RebuildResult]):
     verb = "rebuild"
 
     def plan(self, ground: Ground) -> RebuildPlan:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return plan.plan_rebuild(stores, self, ground.clock, ground.operator)
 
     def _work(self, work: Rebuilder, by: str) -> RebuildResult:
@@ -93,7 +92,7 @@ class RollBack(GenerationsAction[PlannedRollback, RebuildResult]):
     verb = "rollback"
 
     def plan(self, ground: Ground) -> PlannedRollback:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return PlannedRollback(self.provider, plan.rollback_target(stores, self.provider))
 
     def _work(self, work: Rebuilder, by: str) -> RebuildResult:
@@ -107,7 +106,7 @@ class DropGenerations(GenerationsAction[Drop, Drop]):
     verb = "drop"
 
     def plan(self, ground: Ground) -> Drop:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return rebuild.plan_drop(stores, self.provider)
 
     def _work(self, work: Rebuilder, by: str) -> Drop:
@@ -129,12 +128,12 @@ class Replay(ReplayRequest, Action[ReplayPlan, CopyFilled]):
         check_name(self.into)
 
     def plan(self, ground: Ground) -> ReplayPlan:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return replay.plan_replay(stores, self, by=ground.operator)
 
     def carry_out(self, ground: Ground) -> CopyFilled:
         """Make the copy, unless it is known, and fill it to its end."""
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             plan = replay.plan_replay(stores, self, by=ground.operator)
             return self._fill(stores, replay.begin_replay(stores, plan, self), ground)
 
@@ -168,12 +167,12 @@ class DropCopy(Action[CopyDropped, CopyDropped]):
     name: str
 
     def plan(self, ground: Ground) -> CopyDropped:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             copy = copies.copy_to_drop(stores, self.name)
         return CopyDropped(**msgspec.structs.asdict(copy))
 
     def carry_out(self, ground: Ground) -> CopyDropped:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             copy = copies.copy_to_drop(stores, self.name)
             waits = copies.drop_copy(stores, copy)
         return CopyDropped(

@@ -1,7 +1,5 @@
 """Acts on provider instances: pause, resume, retry at once, move, remove."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,22 +7,10 @@ from memorybus_console.actions.action import Action, Ground
 from memorybus_console.operations.providers import lifecycle, removal
 from memorybus_console.operations.providers.lifecycle import PauseResult, RetryNow
 from memorybus_console.operations.providers.removal import Move, Removal
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.stores import checked_stores
 
 NO_REASON: Final = "no reason given"
 """Stands for the reason of a pause, because an empty one would mean that nothing is paused."""
-
-
-@contextmanager
-def checked_stores(ground: Ground) -> Iterator[Stores]:
-    """Open the stores of the log, and check them.
-
-    Raises:
-        WrongPartitionCount: the log was created with another number of partitions.
-    """
-    with Stores(ground.settings) as stores:
-        stores.check_partitions()
-        yield stores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +27,11 @@ class PauseProvider(Action[PauseResult, PauseResult]):
         return f"Pause {self.name}?"
 
     def plan(self, ground: Ground) -> PauseResult:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return lifecycle.plan_pause(stores, self.name, self.reason or NO_REASON)
 
     def carry_out(self, ground: Ground) -> PauseResult:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             reason = self.reason or NO_REASON
             return lifecycle.pause_instance(
                 stores, self.name, reason, ground.operator, ground.clock
@@ -66,11 +52,11 @@ class ResumeProvider(Action[PauseResult, PauseResult]):
         return f"Resume {self.name}?"
 
     def plan(self, ground: Ground) -> PauseResult:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return lifecycle.plan_resume(stores, self.name)
 
     def carry_out(self, ground: Ground) -> PauseResult:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return lifecycle.resume_instance(stores, self.name)
 
 
@@ -86,11 +72,11 @@ class RetryProviderNow(Action[RetryNow, RetryNow]):
     parked: bool = False
 
     def plan(self, ground: Ground) -> RetryNow:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return lifecycle.plan_retry(stores, self.name, parked=self.parked)
 
     def carry_out(self, ground: Ground) -> RetryNow:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             plan = lifecycle.plan_retry(stores, self.name, parked=self.parked)
             return lifecycle.retry_now(
                 stores, plan, ground.operator, clock=ground.clock, ids=ground.new_id
@@ -127,7 +113,7 @@ class RemoveProvider(Action[Removal, Removal]):
     delete_state: bool = False
 
     def plan(self, ground: Ground) -> Removal:
-        with checked_stores(ground) as stores:
+        with checked_stores(ground.settings) as stores:
             return removal.plan_removal(stores, self.name, delete_state=self.delete_state)
 
     def carry_out(self, ground: Ground) -> Removal:

@@ -1,7 +1,8 @@
 """The command line: it reads arguments, calls an operation and shows the result by a view.
 
 It imports operations, views, the client, health and child processes, most of them only when a
-command runs. The entry point ``memorybus`` calls it.
+command runs. The entry point ``memorybus`` calls it. Whatever `MemoryBusError` a command raises,
+`failures` shows it.
 """
 
 import sys

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from cyclopts import CycloptsError
 from memorybus.clock import Clock
-from memorybus.config.settings import Settings
 from memorybus.errors import (
     AccessDenied,
     ConfigError,
@@ -29,7 +28,6 @@ from memorybus_console.views.render import json_text, visible
 
 if TYPE_CHECKING:
     from memorybus_console.operations.ingest.report import StageStep
-    from memorybus_console.operations.stores import Stores
 
 FAILED, USAGE, PIPE_CLOSED = 1, 2, 141
 
@@ -111,20 +109,6 @@ def _silence_stdout() -> None:
 
 
 LINE_INTERVAL = 5.0  # seconds between lines of progress where there is no terminal
-
-
-@contextmanager
-def checked_stores(settings: Settings) -> "Iterator[Stores]":
-    """Open the stores of the log that the settings name, and check them.
-
-    Raises:
-        WrongPartitionCount: the log was created with another number of partitions.
-    """
-    from memorybus_console.operations.stores import Stores
-
-    with Stores(settings) as stores:
-        stores.check_partitions()
-        yield stores
 
 
 @contextmanager

@@ -184,11 +184,7 @@ class ScopeOptions:
     all_workspaces: Annotated[FlagOption, Parameter(help="Memories of every workspace.")] = False
 
     def filter_for(self, own: Scope) -> ScopeFilter:
-        """Return whose memories to ask for; `own` decides what no option gives.
-
-        Raises:
-            ConfigError: an option names one, and another asks for all.
-        """
+        """Return whose memories to ask for; `own` decides what no option gives."""
         return ScopeFilter(
             agent=_choose("agent", self.agent, own.agent, everyone=self.all_agents),
             user=_choose("user", self.user, own.user, everyone=self.all_users),
@@ -214,11 +210,7 @@ def scope_of(settings: Settings) -> Scope:
 
 
 def scope_of_session(session: str, scope_options: ScopeOptions, settings: Settings) -> Scope:
-    """Return the scope of a session; `scope_options` chooses between sessions with the same id.
-
-    Raises:
-        UnknownSession: no session has this id, or those of several people do.
-    """
+    """Return the scope of a session; `scope_options` chooses between sessions with the same id."""
     from memorybus_console.operations import journal
 
     named = {
@@ -248,9 +240,6 @@ def parse_key_values(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``key=value`` words: numbers, true, false and lists as in TOML.
 
     A number that JSON does not have, like ``inf``, stays a text.
-
-    Raises:
-        ConfigError: a word has no ``=``, or its name is that of a secret.
     """
     found: dict[str, Any] = {}
     for word in words:
@@ -261,11 +250,7 @@ def parse_key_values(words: Sequence[str]) -> dict[str, Any]:
 
 
 def split_word(word: str) -> tuple[str, str]:
-    """Return the name and the value of a ``key=value`` word.
-
-    Raises:
-        ConfigError: the word has no name or no ``=``.
-    """
+    """Return the name and the value of a ``key=value`` word."""
     name, equals, value = word.partition("=")
     if not (name and equals):
         raise ConfigError(f"{word!r} must read NAME=VALUE")
@@ -273,11 +258,7 @@ def split_word(word: str) -> tuple[str, str]:
 
 
 def refuse_secret(name: str) -> None:
-    """Refuse an option that holds a secret, judging by its name.
-
-    Raises:
-        ConfigError: the name looks like that of a secret.
-    """
+    """Refuse an option that holds a secret, judging by its name."""
     if _SECRET.search(name):
         raise ConfigError(
             f"{name}: a secret belongs in no command line and no settings file; put it into the "

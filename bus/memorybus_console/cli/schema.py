@@ -65,11 +65,7 @@ class Printed(NamedTuple):
 
 
 def schema_of(app: App, command: str) -> dict[str, Any]:
-    """Return the JSON schema of what a command prints; a command that fails prints `Failed`.
-
-    Raises:
-        ConfigError: the command prints no JSON, or does not exist.
-    """
+    """Return the JSON schema of what a command prints; a command that fails prints `Failed`."""
     printed = printed_by(app, command)
     kinds, types = msgspec.json.schema_components([*printed.kinds, Failed])
     where = "each line of standard output" if printed.on_lines else "standard output"
@@ -82,11 +78,7 @@ def schema_of(app: App, command: str) -> dict[str, Any]:
 
 
 def printed_by(app: App, command: str) -> Printed:
-    """Return what a command prints with ``--json``.
-
-    Raises:
-        ConfigError: the command prints no JSON, or does not exist.
-    """
+    """Return what a command prints with ``--json``."""
     commands = commands_with_json(app)
     if command not in commands:
         near = difflib.get_close_matches(command, commands, n=1, cutoff=0.0)[0]

@@ -22,7 +22,7 @@ from memorybus.registry.instances import live_name
 from memorybus_console.operations import journal
 from memorybus_console.operations.copies.generations import provider_of
 from memorybus_console.operations.ingest.files import EventLines
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.stores import checked_stores
 
 MAX_NAMED = 1_000
 """How many events that cannot be written are named; further ones are only counted (G10)."""
@@ -141,8 +141,7 @@ def _read_memories(
     The instance is asked page by page while its lanes run: a memory that is written or erased
     meanwhile may be missing, or occur twice. Pause the provider for an exact export.
     """
-    with Stores(settings) as stores:
-        stores.check_partitions()
+    with checked_stores(settings) as stores:
         view = stores.instances.read_view()
         provider = provider_of(name, view, settings.providers)
     instance = live_name(provider, view.live) if name == provider else name

@@ -46,7 +46,7 @@ from memorybus_console.operations.dead_letters import (
     build_requests,
 )
 from memorybus_console.operations.moments import await_lanes
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.stores import Stores, checked_stores
 from memorybus_console.result import Column, Remark, Result
 
 LOOK_EVERY = 0.2  # seconds until an instance that could not be asked is asked again
@@ -193,8 +193,7 @@ def plan_erasure(settings: Settings, owner: ErasureOwner) -> ErasurePlan:
         ConfigError: nobody is named.
     """
     query = owner.query()
-    with Stores(settings) as stores:
-        stores.check_partitions()
+    with checked_stores(settings) as stores:
         history = _find_history(stores, query)
         view = stores.instances.read_view()
     with closing(DeadLetters(settings)) as desk:

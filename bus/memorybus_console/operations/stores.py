@@ -1,6 +1,7 @@
 """Bundles the stores that commands read and change, with one connection."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Self
 
@@ -71,6 +72,18 @@ class Stores:
 
     def __exit__(self, *_: object) -> None:
         self._redis.close()
+
+
+@contextmanager
+def checked_stores(settings: Settings) -> Iterator[Stores]:
+    """Open the stores of the log, and check them.
+
+    Raises:
+        WrongPartitionCount: the log was created with another number of partitions.
+    """
+    with Stores(settings) as stores:
+        stores.check_partitions()
+        yield stores
 
 
 def check_provider(stores: Stores, name: str) -> None:

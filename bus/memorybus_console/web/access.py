@@ -50,9 +50,6 @@ class Access:
     Args:
         settings: the token's hash, the proxy's header and addresses.
         own_token: the hash of the token that the page made itself; "" if the settings name one.
-
-    Raises:
-        ConfigError: the hash is not one of argon2.
     """
 
     def __init__(
@@ -96,11 +93,7 @@ class Access:
         return "__Host-memorybus" if self.is_secure(request) else "memorybus"
 
     def sign_in(self, token: str, name: str, address: str) -> str | None:
-        """Return a new session if the token is right, else None.
-
-        Raises:
-            TooManyTries: too many wrong tokens came from this address.
-        """
+        """Return a new session if the token is right, else None."""
         if not self._is_right(token, address):
             return None
         session = self._make_secret()
@@ -205,11 +198,7 @@ class OwnToken(msgspec.Struct, frozen=True):
 
 
 def own_token(path: Path, make_secret: NewSecret) -> OwnToken:
-    """Return the page's own token; make it, and its private file, at the first call.
-
-    Raises:
-        ConfigError: the file cannot be read or written.
-    """
+    """Return the page's own token; make it, and its private file, at the first call."""
     try:
         private.directory(path.parent)
         if path.exists() and (kept := path.read_text("utf-8").strip()):

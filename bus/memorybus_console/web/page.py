@@ -147,11 +147,7 @@ def why_refused(site: Site, request: Request, who: Operator | None, form: dict[s
 
 
 def carry_out(act: Act, request: PageRequest, who: Operator) -> str:
-    """Carry an act out, or begin it if it runs long; return the path that is shown next.
-
-    Raises:
-        MemoryBusError: the log cannot be written, and nothing was done; or the act failed.
-    """
+    """Carry an act out, or begin it if it runs long; return the path that is shown next."""
     action = act.action(request)
     try:
         message = _begin(action, request) if act.runs_long else _perform(action, request)

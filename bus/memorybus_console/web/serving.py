@@ -33,9 +33,6 @@ def build_site(settings: Settings, own: OwnToken | None = None) -> Site:
 
     Args:
         own: the page's own token, if the settings name neither a token nor a proxy.
-
-    Raises:
-        ConfigError: the setting `page_token` is not a hash.
     """
     return Site(
         settings=settings,
@@ -61,9 +58,6 @@ def run(
         tell: called when the server listens, with its address, its own token, if it made one, and
             its gateway, if it has one.
         origins: the origins of browsers' pages that may call the gateway; None for no gateway.
-
-    Raises:
-        ConfigError: the address cannot be used, or others reach it and nobody has to sign in.
     """
     own = None
     if not settings.page_token and not settings.page_proxy_header:
@@ -119,11 +113,7 @@ class _Server(uvicorn.Server):
 
 
 def open_listener(where: Address) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        ConfigError: the address cannot be used.
-    """
+    """Return a listening socket."""
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     try:
         listener = socket.create_server((where.host, where.port), family=family)

@@ -58,9 +58,6 @@ class PageTasks:
 
         Args:
             work: does the work and returns its result. It raises `MemoryBusError` if it fails.
-
-        Raises:
-            ConfigError: another task of this provider is running.
         """
         task = PageTask(what, provider, by, self._clock.now_ms())
         with self._lock:

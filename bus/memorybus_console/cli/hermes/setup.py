@@ -57,9 +57,6 @@ def prepare_home(
         output: where questions and trials are shown.
         providers: the wanted instances or kinds, comma-separated; None to ask.
         service: whether to start a service without asking.
-
-    Raises:
-        MemoryBusError: a provider does not work, or the settings are wrong.
     """
     where = takeover.home
     dialogue = Dialogue(output.err) if sys.stdin.isatty() and not output.json else None

@@ -66,10 +66,6 @@ class Takeover:
         """Take over the providers that `kinds` name; if there are none, ask a person.
 
         It yields a line for each, and returns what was set up.
-
-        Raises:
-            ConfigError: Hermes has no such provider.
-            MemoryBusError: a provider does not work; nothing is written for it.
         """
         providers = previous.read_previous(self.home, user_home())
         if not kinds:

@@ -7,7 +7,6 @@ from cyclopts import App, Parameter
 from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
-from memorybus_console.cli.failures import checked_stores
 from memorybus_console.cli.options import (
     DEFAULT,
     OPERATE,
@@ -96,11 +95,7 @@ class RebuildOptions:
     yes: YesOption = False
 
     def action(self, provider: str) -> "_RebuildAction":
-        """Return the rebuild, the rollback or the drop that the options ask for.
-
-        Raises:
-            ConfigError: these options do not go together.
-        """
+        """Return the rebuild, the rollback or the drop that the options ask for."""
         from memorybus.query.query import EVERYTHING
 
         from memorybus_console.actions.history import DropGenerations, Rebuild, RollBack
@@ -178,6 +173,7 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> Annotated["list[Generation]",
     - `memorybus rebuild ls --json | jq '.[] | select(.state == "live")'`
     """
     from memorybus_console.operations.copies.generations import list_generations
+    from memorybus_console.operations.stores import checked_stores
 
     with checked_stores(common.settings()) as stores:
         return list_generations(stores.instances.read_view())

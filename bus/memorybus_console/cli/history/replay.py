@@ -9,7 +9,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
-from memorybus_console.cli.failures import LineSchedule, checked_stores
+from memorybus_console.cli.failures import LineSchedule
 from memorybus_console.cli.options import (
     DEFAULT,
     OPERATE,
@@ -87,11 +87,7 @@ class ReplayOptions:
     ] = False
 
     def check(self, cancel: str | None) -> None:
-        """Check that the options either fill a copy or drop one.
-
-        Raises:
-            ConfigError: these options do not go together.
-        """
+        """Check that the options either fill a copy or drop one."""
         filled = bool(self.provider or self.into)
         if bool(cancel) == filled or bool(self.provider) != bool(self.into):
             raise ConfigError("give --provider NAME and --into NEW, or --cancel NAME")
@@ -99,11 +95,7 @@ class ReplayOptions:
             raise ConfigError("--cancel excludes the options of a copy")
 
     def action(self, reason: str, watch: "Callable[[CopyProgress], None]") -> "Replay":
-        """Return the replay that the options ask for.
-
-        Raises:
-            ConfigError: an option cannot be read.
-        """
+        """Return the replay that the options ask for."""
         from memorybus.query.query import Query
 
         from memorybus_console.actions.history import Replay
@@ -190,6 +182,7 @@ def run_replay_ls(*, common: Common = DEFAULT) -> Annotated["list[Copy]", IfEmpt
     - `memorybus replay ls --json | jq '.[] | select(.state == "filling")'`
     """
     from memorybus_console.operations.copies.copies import list_copies
+    from memorybus_console.operations.stores import checked_stores
 
     with checked_stores(common.settings()) as stores:
         return list_copies(stores)

@@ -10,7 +10,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.failures import checked_stores, show_bar
+from memorybus_console.cli.failures import show_bar
 from memorybus_console.cli.options import (
     DEFAULT,
     NO_SCOPE_OPTIONS,
@@ -107,6 +107,7 @@ def run_diff(
 
     from memorybus_console.operations.copies.generations import provider_of
     from memorybus_console.operations.rebuild.comparison import compare_recalls
+    from memorybus_console.operations.stores import checked_stores
 
     settings = common.settings()
     questions = _questions(query, queries)

@@ -38,11 +38,7 @@ class Dialogue:
         self._console.print(Text(visible(text), style=style), soft_wrap=True)
 
     def ask(self, question: str, default: str = "", *, secret: bool = False) -> str:
-        """Return the answer without spaces around it; the default for an empty one.
-
-        Raises:
-            ConfigError: standard input has ended.
-        """
+        """Return the answer without spaces around it; the default for an empty one."""
         shown = f" [{default}]" if default else ""
         prompt = Text.assemble((visible(question), "bold"), (visible(shown), "dim"), ": ")
         try:
@@ -81,11 +77,7 @@ def _raise_end_of_input() -> NoReturn:
 
 
 def parse_choice(answer: str, names: Sequence[str]) -> list[str]:
-    """Return what a person chose from a numbered list: numbers or words, by commas or spaces.
-
-    Raises:
-        ConfigError: nothing was chosen, or a number that the list does not have.
-    """
+    """Return what a person chose from a numbered list: numbers or words, by commas or spaces."""
     words = answer.replace(",", " ").split()
     if not words:
         raise ConfigError("choose one or several: their numbers, or names")
@@ -120,9 +112,6 @@ def answers_from_flags(
     Args:
         changes: words ``key=value`` or ``name.key=value``.
         secrets: options, named likewise, whose values are on `lines`.
-
-    Raises:
-        ConfigError: a word fits no instance or no option, or a line is missing.
     """
     from memorybus_console.operations.providers.setup import SetupAnswers, default_variable
 

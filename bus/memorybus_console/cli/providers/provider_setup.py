@@ -183,9 +183,6 @@ class Setup:
             changes: words ``key=value``.
             secrets: options whose values are on `lines`.
             lines: where secrets are read; standard input if None.
-
-        Raises:
-            MemoryBusError: an instance does not work, or cannot be written; those before it were.
         """
         from memorybus_console.operations.providers import setup
 

@@ -17,7 +17,7 @@ from memorybus.msgspec_types import prepared
 from memorybus.recall.model import RecallRequest
 from memorybus.registry.instances import live_name
 
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.stores import checked_stores
 from memorybus_console.result import HIDDEN, TEXT, TIME, Remark, Result
 
 PAGE = 50  # how many people, or memories, a page holds
@@ -124,8 +124,7 @@ def list_providers(settings: Settings) -> list[BrowsableProvider]:
     Raises:
         LogError: Redis is away, or the log is another one.
     """
-    with Stores(settings) as stores:
-        stores.check_partitions()
+    with checked_stores(settings) as stores:
         live = stores.instances.live()
         served = stores.roster.job_providers()
         return [

@@ -22,12 +22,7 @@ _MAX_EVENT_CHARS = 300  # the most characters of an event that are shown
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
-    """Return the memory, and the effect of the change at each provider.
-
-    Raises:
-        ConfigError: the action is unknown, or the memory cannot be read.
-        MissingEvent: the memory does not exist any more.
-    """
+    """Return the memory, and the effect of the change at each provider."""
     action = ACTIONS.get(request.query.get("action", ""))
     if action is None:
         raise ConfigError("name what to do with the memory: correct or delete")

@@ -42,11 +42,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
 
 def letter_at(path: Mapping[str, str], desk: DeadLetters) -> LocatedLetter:
-    """Return the letter that a path names.
-
-    Raises:
-        MissingEvent: the letter is gone, because it was applied or discarded.
-    """
+    """Return the letter that a path names."""
     partition, letter = _PARTITION.fullmatch(path["partition"]), path["letter"]
     if partition and _LETTER.fullmatch(letter):
         located = desk.letter((path["provider"], int(partition[1])), letter)

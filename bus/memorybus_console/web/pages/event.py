@@ -64,11 +64,7 @@ def _prompt_of(history: History, event: LoggedEvent) -> PromptShown | None:
 
 
 def parse_place(text: str) -> BackwardMark:
-    """Return the position that a path names.
-
-    Raises:
-        MissingEvent: the text is no position.
-    """
+    """Return the position that a path names."""
     try:
         mark = parse_mark(text)
     except ConfigError:

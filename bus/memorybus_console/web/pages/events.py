@@ -90,11 +90,7 @@ def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 def wanted_events(fields: Mapping[str, str], now_ms: int) -> SearchRequest:
-    """Return which events a form asks for; pure.
-
-    Raises:
-        ConfigError: a time cannot be read, or the type is unknown.
-    """
+    """Return which events a form asks for; pure."""
     words = tuple(phrase or word for phrase, word in _WORD.findall(fields["q"]))
     named = words[0].lower() if len(words) == 1 and _ID.fullmatch(words[0]) else None
     if fields["type"] and fields["type"] not in TYPES:

@@ -12,7 +12,7 @@ from memorybus_console.operations.copies.copies import list_copies
 from memorybus_console.operations.copies.generations import Generation, generations
 from memorybus_console.operations.rebuild import plan, rebuild
 from memorybus_console.operations.rebuild.plan import RebuildRequest
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.stores import Stores, checked_stores
 from memorybus_console.web.page import Act, Page, PageRequest
 
 _DROPPED = "dropped"
@@ -43,15 +43,10 @@ def _existing(found: list[Generation]) -> list[Generation]:
 
 
 def show_plan(request: PageRequest) -> Mapping[str, Any]:
-    """Return what a rebuild, a rollback and a drop of a provider would do; change nothing.
-
-    Raises:
-        ConfigError: the provider is unknown.
-    """
+    """Return what a rebuild, a rollback and a drop of a provider would do; change nothing."""
     provider = request.path["name"]
     wanted = RebuildRequest(provider=provider)
-    with Stores(request.settings) as stores:
-        stores.check_partitions()
+    with checked_stores(request.settings) as stores:
         prepared = plan.plan_rebuild(stores, wanted, SYSTEM)
         back = _try_plan(lambda: plan.rollback_target(stores, provider))
         drop = _try_plan(lambda: ", ".join(rebuild.plan_drop(stores, provider).dropped))

@@ -11,21 +11,16 @@ from memorybus.registry.instances import InstancesView
 
 from memorybus_console.operations.copies.generations import is_dropped, provider_of
 from memorybus_console.operations.rebuild.comparison import RecallDifference, compare_recalls
-from memorybus_console.operations.stores import Stores
+from memorybus_console.operations.stores import checked_stores
 from memorybus_console.web.page import Page, PageRequest
 
 _MAX_QUESTION_CHARS = 2_000  # the most characters of a question
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
-    """Return what both instances recall for the question, if there is one.
-
-    Raises:
-        ConfigError: the provider or one of the instances is unknown.
-    """
+    """Return what both instances recall for the question, if there is one."""
     provider, query = request.path["name"], request.query.get("q", "")[:_MAX_QUESTION_CHARS]
-    with Stores(request.settings) as stores:
-        stores.check_partitions()
+    with checked_stores(request.settings) as stores:
         view = stores.instances.read_view()
     names = instances(provider, view)
     pair = (request.query.get("one") or names[0], request.query.get("two") or names[-1])

@@ -17,11 +17,7 @@ from memorybus_console.web.page import Act, NoSuchPage, Page, PageRequest
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
-    """Return the lanes of a provider or a copy.
-
-    Raises:
-        NoSuchPage: no provider and no copy has this name.
-    """
+    """Return the lanes of a provider or a copy."""
     bus, name = request.bus_state(), request.path["name"]
     provider = find_provider(request, name)
     instance = provider.live or provider.name
@@ -39,11 +35,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
 
 def find_provider(request: PageRequest, name: str) -> ProviderStatus:
-    """Return the status of a provider or a copy.
-
-    Raises:
-        NoSuchPage: no provider and no copy has this name.
-    """
+    """Return the status of a provider or a copy."""
     status = request.bus_state().status
     if status is None:
         raise LogUnavailable(request.bus_state().verdict.line)
