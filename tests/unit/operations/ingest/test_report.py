@@ -1,7 +1,14 @@
 """What an ingest of several sources reports."""
 
 import pytest
-from memorybus_console.operations.ingest.report import IngestReport, RefusedInput, sum_reports
+from memorybus_console.operations.ingest.foreign.records import ForeignError
+from memorybus_console.operations.ingest.reading.model import TranscriptError
+from memorybus_console.operations.ingest.report import (
+    IngestReport,
+    RefusedInput,
+    UnreadableInput,
+    sum_reports,
+)
 
 
 def test_counts_and_refusals_of_all_sources_are_added():
@@ -34,3 +41,21 @@ def test_what_is_left_out_is_added_by_kind():
     second = IngestReport(unread=3, dropped={"reasoning": 2, "relations": 4})
     total = sum_reports([first, second])
     assert (total.unread, total.dropped) == (5, {"reasoning": 3, "relations": 4})
+
+
+def _unreadable(error: UnreadableInput) -> RefusedInput:
+    return RefusedInput.unreadable("a.jsonl", error)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "shown"),
+    [
+        (RefusedInput("a.jsonl: s: turn 2", "too large"), "a.jsonl: s: turn 2: too large"),
+        (_unreadable(TranscriptError("not JSON", "a.jsonl:2")), "a.jsonl:2: not JSON"),
+        (_unreadable(ForeignError("a page without 'items'")), "a.jsonl: a page without 'items'"),
+        (_unreadable(ForeignError("a.jsonl is no page")), "a.jsonl: a.jsonl is no page"),
+    ],
+)
+def test_a_place_is_named_once(refusal, shown):
+    """Whether the reason has its own place is known, not read from its words."""
+    assert refusal.describe() == shown

@@ -1,11 +1,13 @@
 """The person's service: its unit, and what is asked of systemd."""
 
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from memorybus_console.operations import service
+from memorybus_console.operations import service, up
+from memorybus_console.operations.service import is_listening
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +61,27 @@ def test_a_unit_of_somebody_else_is_left_alone(monkeypatch):
     service.unit_path().write_text("[Unit]")
     assert not service.is_possible(works)
     assert not service.is_ours()
+
+
+def test_a_socket_without_a_listener_is_known(tmp_path):
+    """A killed server leaves its socket file: nobody listens there."""
+    path = tmp_path / "s"
+    assert not is_listening(path)
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        assert is_listening(path)
+
+    assert path.exists()
+    assert not is_listening(path)
+
+
+def test_there_is_one_up_per_data_directory(tmp_path):
+    """A second one is refused with a clear message; after the first has gone it may start."""
+    second = up.up_lock(tmp_path)
+    with up.up_lock(tmp_path), pytest.raises(up.AlreadyUp, match="stop it first"):
+        second.__enter__()
+
+    with up.up_lock(tmp_path):
+        assert (tmp_path / "up.lock").exists()
