@@ -1,25 +1,29 @@
 """Acts on dead letters: retry, discard, edit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from memorybus.dead_letters.queue import DeadLetters
+from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.errors import InvalidEvent
 from memorybus.text.display import count_text
 
 from memorybus_console.actions.action import Action, Ground
 from memorybus_console.operations.dead_letters import (
     KeyPlan,
-    LetterActs,
     LetterPlan,
     LetterSelection,
     OperatorAction,
     OperatorDecision,
+    WaitResult,
+    await_requests,
     check_edit,
+    compare_letters,
+    letters_of,
     open_dead_letters,
     plan_action,
+    send_requests,
 )
 from memorybus_console.result import HIDDEN, Remark, Result
 
@@ -112,17 +116,11 @@ class LettersActed(Result, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LettersAction(Action[PlannedLetters, LettersActed]):
-    """An act on the dead letters of a selection; exactly one of the first four fields is given."""
+class LettersAction(LetterSelection, Action[PlannedLetters, LettersActed]):
+    """An act on the dead letters of a selection."""
 
     recorded = ("event", "key", "error", "everything", "provider")
     action: ClassVar[OperatorAction]
-
-    event: str | None = None
-    key: str | None = None
-    error: str | None = None
-    everything: bool = False
-    provider: str | None = None
 
     def plan(self, ground: Ground) -> PlannedLetters:
         with closing(open_dead_letters(ground.settings)) as desk:
@@ -137,37 +135,48 @@ class LettersAction(Action[PlannedLetters, LettersActed]):
         )
 
     def carry_out(self, ground: Ground) -> LettersActed:
+        """Ask the lanes' owners, and wait at most `ground.wait`; what is open then stays open."""
         with closing(open_dead_letters(ground.settings)) as desk:
             plan = self._checked_plan(desk, ground)
             decision = OperatorDecision(
                 *(self.action, self.reason, ground.operator, ground.clock.now_ms(), self._fields())
             )
-            acts = LetterActs(desk, ground.settings, ground.clock, ground.new_id)
-            done = acts.carry_out(
-                *(plan, decision, ground.wait),
-                lambda settled: ground.progress("dead letters", settled, plan.total),
+            before = desk.count({dead.lane for dead in plan.chosen})
+            asked = send_requests(desk, decision, plan.chosen, ground.new_id)
+            waited = await_requests(
+                *(desk, asked, ground.clock),
+                timeout=ground.wait,
+                ownerless=2 * ground.settings.lease,
+                progress=lambda now: ground.progress(
+                    "dead letters", min(plan.total, max(0, before - now)), plan.total
+                ),
             )
-        refused = [dead.stored.letter for dead in done.result.refused]
+            now = letters_of(desk, self.provider)
+        return self._outcome(plan, waited, now)
+
+    def _outcome(
+        self, plan: LetterPlan, waited: WaitResult, now: Sequence[LocatedLetter]
+    ) -> LettersActed:
+        result = compare_letters(plan.steps, plan.letters, now)
+        refused = [dead.stored.letter for dead in result.refused]
+        discards = self.action == "discard"
         return LettersActed(
             action=self.action,
             events=plan.events,
             then=plan.total - plan.events,
             keys=plan.steps,
-            finished=done.waited.remaining == 0,
-            settled=done.result.settled,
-            discarded=done.discarded,
-            remaining=done.result.remaining,
+            finished=waited.remaining == 0,
+            settled=result.settled,
+            discarded=compare_letters(plan.steps, plan.chosen, now).settled if discards else 0,
+            remaining=result.remaining,
             refused=[letter.event_id for letter in refused],
             reasons={letter.event_id: letter.reason for letter in refused},
-            requests=done.waited.remaining,
-            unowned=done.waited.unowned,
+            requests=waited.remaining,
+            unowned=waited.unowned,
         )
 
     def _checked_plan(self, desk: DeadLetters, ground: Ground) -> LetterPlan:
-        selection = LetterSelection(
-            self.event, self.key, self.error, self.everything, self.provider
-        )
-        return plan_action(desk, self.action, selection)
+        return plan_action(desk, self.action, self)
 
     def _fields(self) -> dict[str, Any]:
         return {}

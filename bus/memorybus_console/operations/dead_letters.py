@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
@@ -21,7 +22,8 @@ class NoSuchLetter(MemoryBusError):
     """The selection finds no dead letter, or more than one event."""
 
 
-class LetterSelection(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class LetterSelection:
     """Which dead letters an operator selects; exactly one of the first four fields is given."""
 
     event: str | None = None
@@ -165,6 +167,25 @@ def build_requests(
             )
 
 
+def send_requests(
+    desk: DeadLetters,
+    decision: OperatorDecision,
+    chosen: Iterable[LocatedLetter],
+    new_id: NewId,
+) -> dict[str, list[LetterRequest]]:
+    """Ask the lanes' owners to carry a decision out; return the requests by provider.
+
+    Raises:
+        TooManyRequests: a provider would have more open requests than allowed, and gets none.
+    """
+    asked: dict[str, list[LetterRequest]] = {}
+    for provider, request in build_requests(decision, chosen, new_id):
+        asked.setdefault(provider, []).append(request)
+    for provider, requests in asked.items():
+        desk.send(provider, requests)
+    return asked
+
+
 class ActionResult(msgspec.Struct, frozen=True):
     """What became of the keys that an action touched."""
 
@@ -274,14 +295,6 @@ class LetterPlan(msgspec.Struct, frozen=True):
         return sum(step.events + step.then for step in self.steps)
 
 
-class ActOutcome(msgspec.Struct, frozen=True):
-    """The result of an action."""
-
-    waited: WaitResult  # how many requests the owners have not carried out yet
-    result: ActionResult  # what became of the keys that it touched
-    discarded: int  # how many dead letters were given up without being applied
-
-
 def open_dead_letters(settings: Settings) -> DeadLetters:
     """Return the store of the log's dead letters, after checking the log."""
     desk = DeadLetters(settings)
@@ -333,64 +346,3 @@ def check_edit(
             f"the edited event has {size} bytes, more than `event_max_bytes` "
             f"({settings.event_max_bytes}); shorten it, or raise the setting"
         )
-
-
-class LetterActs:
-    """Carries plans out: sends requests to the lanes' owners, and waits for them within bounds.
-
-    Args:
-        new_id: makes ids of requests.
-    """
-
-    def __init__(self, desk: DeadLetters, settings: Settings, clock: Clock, new_id: NewId) -> None:
-        self._desk = desk
-        self._settings = settings
-        self._clock = clock
-        self._new_id = new_id
-
-    def carry_out(
-        self,
-        planned: LetterPlan,
-        decision: OperatorDecision,
-        timeout: float,
-        progress: Callable[[int], None] = lambda _: None,
-    ) -> ActOutcome:
-        """Carry a plan out, and wait until the owners have done so.
-
-        Args:
-            timeout: the most seconds to wait; requests that are still open then stay open.
-            progress: receives how many of the lanes' dead letters are settled.
-
-        Raises:
-            TooManyRequests: a provider would have more open requests than allowed, and gets none.
-            LogUnavailable: Redis is away; the requests that were sent stay.
-        """
-        asked = self._build_requests(planned, decision)
-        before = self._desk.count(lanes_of_requests(asked))
-        for provider, requests in asked.items():
-            self._desk.send(provider, requests)
-        waited = await_requests(
-            self._desk,
-            asked,
-            self._clock,
-            timeout=timeout,
-            ownerless=2 * self._settings.lease,
-            progress=lambda now: progress(min(planned.total, max(0, before - now))),
-        )
-        return self._outcome(planned, waited)
-
-    def _build_requests(
-        self, planned: LetterPlan, decision: OperatorDecision
-    ) -> dict[str, list[LetterRequest]]:
-        asked: dict[str, list[LetterRequest]] = {}
-        for provider, request in build_requests(decision, planned.chosen, self._new_id):
-            asked.setdefault(provider, []).append(request)
-        return asked
-
-    def _outcome(self, planned: LetterPlan, waited: WaitResult) -> ActOutcome:
-        now = letters_of(self._desk, planned.wanted.provider)
-        result = compare_letters(planned.steps, planned.letters, now)
-        gone = 0
-        if planned.action == "discard":
-            gone = compare_letters(planned.steps, planned.chosen, now).settled
-        return ActOutcome(waited, result, gone)

@@ -23,7 +23,6 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
-from memorybus.dead_letters.records import LetterRequest
 from memorybus.errors import ConfigError
 from memorybus.events import Recalled, Scope, SessionRef
 from memorybus.history.history import History
@@ -43,7 +42,7 @@ from memorybus_console.operations.archive import open_archive
 from memorybus_console.operations.dead_letters import (
     OperatorDecision,
     await_requests,
-    build_requests,
+    send_requests,
 )
 from memorybus_console.operations.moments import await_lanes
 from memorybus_console.operations.stores import Stores, checked_stores
@@ -346,12 +345,8 @@ class Eraser:
         """Ask the lanes' owners to discard dead letters, and wait for them."""
         self._step("dead letters")
         decision = OperatorDecision("discard", reason, by, self._clock.now_ms())
-        asked: dict[str, list[LetterRequest]] = {}
-        for provider, request in build_requests(decision, letters, new_id):
-            asked.setdefault(provider, []).append(request)
         with closing(DeadLetters(self._settings)) as desk:
-            for provider, requests in asked.items():
-                desk.send(provider, requests)
+            asked = send_requests(desk, decision, letters, new_id)
             waited = await_requests(
                 *(desk, asked, self._clock),
                 timeout=self._wait,

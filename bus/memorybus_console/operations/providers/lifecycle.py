@@ -1,14 +1,13 @@
 """Records where a new instance begins, and pauses and resumes instances."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
-from memorybus.dead_letters.records import LetterRequest
+from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.health.monitor import read_status
 from memorybus.health.status import ProviderStatus
@@ -26,7 +25,7 @@ from memorybus.registry.instances import (
 
 from memorybus_console.operations.copies.generations import generations
 from memorybus_console.operations.copies.replay import spans_between
-from memorybus_console.operations.dead_letters import OperatorDecision, build_requests
+from memorybus_console.operations.dead_letters import OperatorDecision, send_requests
 from memorybus_console.operations.stores import Stores, check_instance
 from memorybus_console.result import Remark, Result
 
@@ -339,7 +338,7 @@ def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:
         serves=name if name != live else "",
         failing=status.failing,
         backlog=status.backlog,
-        parked=len(_letters_of(stores, live)) if parked else 0,
+        parked=_count_letters(stores, live) if parked else 0,
         workers=len(workers),
     )
 
@@ -361,16 +360,11 @@ def retry_now(
     stores.retry_requests.send(what.name, RetryRequest(ids(), by, clock.now_ms()))
     if what.parked:
         decision = OperatorDecision("retry", "", by, clock.now_ms(), {})
-        requests = build_requests(decision, _letters_of(stores, what.name), ids)
-        _send_requests(stores, what.name, [request for _, request in requests])
+        with closing(DeadLetters(stores.settings)) as desk:
+            send_requests(desk, decision, desk.letters([what.name]), ids)
     return msgspec.structs.replace(what, executed=True)
 
 
-def _letters_of(stores: Stores, instance: str) -> list[LocatedLetter]:
+def _count_letters(stores: Stores, instance: str) -> int:
     with closing(DeadLetters(stores.settings)) as desk:
-        return desk.letters([instance])
-
-
-def _send_requests(stores: Stores, instance: str, requests: Sequence[LetterRequest]) -> None:
-    with closing(DeadLetters(stores.settings)) as desk:
-        desk.send(instance, requests)
+        return len(desk.letters([instance]))
