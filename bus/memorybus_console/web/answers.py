@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 
 from memorybus_console.views import render
 from memorybus_console.web.access import Operator
-from memorybus_console.web.finding_view import finding_view
+from memorybus_console.web.links import finding_view
 from memorybus_console.web.page import NoSuchPage, Page, PageRequest, Site
 
 HERE = Path(__file__).parent

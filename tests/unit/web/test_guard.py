@@ -12,8 +12,8 @@ from helpers.processes.waiting import wait_until
 from memorybus.errors import ConfigError
 from memorybus.health.finding import Code, Finding
 from memorybus.health.metrics_server import is_loopback
-from memorybus_console.web.finding_view import finding_view
 from memorybus_console.web.guard import is_own_host
+from memorybus_console.web.links import finding_view
 from memorybus_console.web.signing import own_path
 from memorybus_console.web.tasks import PageTasks, Tell
 

@@ -11,7 +11,7 @@ from memorybus_console.operations.memories import amending
 from memorybus_console.operations.memories.amending import CannotAmend, MemoryAction
 from memorybus_console.operations.memories.browsing import KeptMemory
 from memorybus_console.views.events import summary
-from memorybus_console.web.kept_links import event_link, link, owner_fields, want_of
+from memorybus_console.web.links import event_link, link, owner_fields, want_of
 from memorybus_console.web.page import Act, Page, PageRequest
 
 ACTIONS: Final[Mapping[str, MemoryAction]] = {"correct": "correct", "delete": "delete"}

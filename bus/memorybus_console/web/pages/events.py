@@ -25,8 +25,8 @@ from memorybus_console.operations.events.search import (
     parse_mark,
 )
 from memorybus_console.web import answers
+from memorybus_console.web.links import event_row
 from memorybus_console.web.page import Page, PageRequest, Part
-from memorybus_console.web.shown_events import event_row
 
 SEARCH_SECONDS: Final = 0.15  # seconds that one request searches
 

@@ -12,9 +12,15 @@ from starlette.responses import RedirectResponse, Response
 
 from memorybus_console.operations.memories import amending, browsing
 from memorybus_console.operations.memories.browsing import KeptMemory, Memories
-from memorybus_console.web.kept_links import event_link, link, memory_from, owner_fields, want_of
+from memorybus_console.web.links import (
+    event_link,
+    link,
+    memory_from,
+    owner_fields,
+    place_of,
+    want_of,
+)
 from memorybus_console.web.page import Page, PageRequest, Part
-from memorybus_console.web.shown_events import place_of
 
 MAX_SKIP_DIGITS: Final = 9  # the most digits of the number of memories to skip
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from memorybus_console.operations.memories import browsing
 from memorybus_console.operations.memories.browsing import OwnerNames, Person
-from memorybus_console.web.kept_links import link
+from memorybus_console.web.links import link
 from memorybus_console.web.page import Page, PageRequest
 
 _AFTER = ("after_agent", "after_user", "after_workspace")

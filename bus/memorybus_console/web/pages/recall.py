@@ -13,7 +13,7 @@ from memorybus_console.operations.memories.browsing import KeptMemory
 from memorybus_console.operations.preview import Asker, preview_prompt
 from memorybus_console.views.recall import outcome_words
 from memorybus_console.web import answers
-from memorybus_console.web.kept_links import event_link, link
+from memorybus_console.web.links import event_link, link
 from memorybus_console.web.page import Page, PageRequest, Part
 
 FIELDS: Final = ("q", "user", "agent", "workspace", "session")

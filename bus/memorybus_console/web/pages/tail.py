@@ -8,9 +8,9 @@ from memorybus.errors import ConfigError
 
 from memorybus_console.operations import journal
 from memorybus_console.operations.events.search import EventSearch, SearchWords
+from memorybus_console.web.links import event_row
 from memorybus_console.web.page import Page, PageRequest
 from memorybus_console.web.pages.events import TYPES, wanted_events
-from memorybus_console.web.shown_events import event_row
 
 MAX_EVENTS: Final = 50  # the most events that are shown
 
