@@ -150,11 +150,11 @@ def _value(path: Path, table: str, key: str) -> str:
         return ""
     entry = rf"{key}:[ ]*['\"]?(?P<value>[\w.-]*)"
     in_braces = re.compile(rf"{table}:[ ]*\{{(?:[^{{}}]*,)?[ ]*{entry}")
-    found = next(filter(None, map(in_braces.match, lines)), None)
-    found = found or _find_in_table(
+    match = next(filter(None, map(in_braces.match, lines)), None)
+    match = match or _find_in_table(
         list(_table_lines(lines, table)), re.compile(rf"(?P<indent>[ ]*){entry}")
     )
-    return found["value"] if found else ""
+    return match["value"] if match else ""
 
 
 def _table_lines(lines: list[str], name: str) -> Iterator[str]:
@@ -172,5 +172,5 @@ def _table_lines(lines: list[str], name: str) -> Iterator[str]:
 def _find_in_table(lines: list[str], key: re.Pattern[str]) -> re.Match[str] | None:
     """Return the key of the table itself, not of a table within it."""
     indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
-    found = filter(None, map(key.match, lines))
-    return next((match for match in found if len(match["indent"]) == indent), None)
+    matches = filter(None, map(key.match, lines))
+    return next((match for match in matches if len(match["indent"]) == indent), None)

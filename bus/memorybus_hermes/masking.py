@@ -43,8 +43,8 @@ def _host_mask() -> Callable[[str], str] | None:
         module = importlib.import_module("agent.redact")
     except ImportError:  # before 0.21.6, or outside of Hermes's environment
         return None
-    found = getattr(module, "redact_for_egress", None)
-    return cast("Callable[[str], str]", found) if callable(found) else None
+    redact = getattr(module, "redact_for_egress", None)
+    return cast("Callable[[str], str]", redact) if callable(redact) else None
 
 
 def mask_texts(value: _T, mask: Callable[[str], str] = masked) -> _T:
@@ -99,8 +99,8 @@ def is_masked_copy(text: str, raw: str) -> bool:
     if not (raw.startswith(first) and raw.endswith(last)):
         return False
     for piece in middle:
-        found = raw.find(piece, at + 1, end)  # a mark stands for a character at least
-        if found < 0:
+        place = raw.find(piece, at + 1, end)  # a mark stands for a character at least
+        if place < 0:
             return False
-        at = found + len(piece)
+        at = place + len(piece)
     return at < end

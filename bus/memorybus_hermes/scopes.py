@@ -163,8 +163,8 @@ def import_id(key: str, content: str) -> str:
 
 def parse_entries(text: str) -> FileEntries:
     """Return the entries of a file, each once, in order."""
-    found = (entry.strip() for entry in text.replace("\r\n", "\n").split(_DELIMITER))
-    return tuple(dict.fromkeys(entry for entry in found if entry))
+    entries = (entry.strip() for entry in text.replace("\r\n", "\n").split(_DELIMITER))
+    return tuple(dict.fromkeys(entry for entry in entries if entry))
 
 
 def apply_write(entries: FileEntries, write: FileWrite) -> FileEntries:

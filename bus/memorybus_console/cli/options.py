@@ -205,10 +205,6 @@ def _choose(name: str, given: str | None, own: str, *, everyone: bool) -> str | 
     return None
 
 
-def scope_of(settings: Settings) -> Scope:
-    return Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
-
-
 def scope_of_session(session: str, scope_options: ScopeOptions, settings: Settings) -> Scope:
     """Return the scope of a session; `scope_options` chooses between sessions with the same id."""
     from memorybus_console.operations import journal
@@ -221,16 +217,16 @@ def scope_of_session(session: str, scope_options: ScopeOptions, settings: Settin
     words = {field: (word,) for field, word in named.items() if word is not None}
     query = msgspec.structs.replace(Query(sessions=(session,)), **words)
     events = journal.open_history(settings).scan(query)
-    found = {msgspec.structs.replace(event.envelope.scope, platform="") for event in events}
-    if not found:
+    scopes = {msgspec.structs.replace(event.envelope.scope, platform="") for event in events}
+    if not scopes:
         raise UnknownSession(f"no session {session!r} in the log; see: memorybus sessions tree")
-    if len(found) > 1:
-        said = "; ".join(sorted(str(NO_SCOPE_OPTIONS.filter_for(scope)) for scope in found))
+    if len(scopes) > 1:
+        owners = "; ".join(sorted(str(NO_SCOPE_OPTIONS.filter_for(scope)) for scope in scopes))
         raise UnknownSession(
-            f"several people have a session {session!r} ({said}); "
+            f"several people have a session {session!r} ({owners}); "
             "name whose: --user, --agent or --workspace"
         )
-    return found.pop()
+    return scopes.pop()
 
 
 _SECRET = re.compile(r"(^|_)(key|token|password|secret|credentials?)$", re.IGNORECASE)
@@ -241,12 +237,12 @@ def parse_key_values(words: Sequence[str]) -> dict[str, Any]:
 
     A number that JSON does not have, like ``inf``, stays a text.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in words:
         name, value = split_word(word)
         refuse_secret(name)
-        found[name] = _parse_value(value)
-    return found
+        values[name] = _parse_value(value)
+    return values
 
 
 def split_word(word: str) -> tuple[str, str]:
@@ -268,10 +264,10 @@ def refuse_secret(name: str) -> None:
 
 def _parse_value(text: str) -> Any:
     try:
-        found = tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-    return text if _is_infinite(found) else found
+    return text if _is_infinite(value) else value
 
 
 def _is_infinite(found: Any) -> bool:

@@ -308,10 +308,10 @@ def letters_of(desk: DeadLetters, provider: str | None) -> list[LocatedLetter]:
     Raises:
         ConfigError: the provider is unknown.
     """
-    known = desk.providers()
-    if provider is not None and provider not in known:
-        raise ConfigError(f"no provider {provider!r}; there are: {', '.join(known) or 'none'}")
-    return desk.letters(known if provider is None else [provider])
+    providers = desk.providers()
+    if provider is not None and provider not in providers:
+        raise ConfigError(f"no provider {provider!r}; there are: {', '.join(providers) or 'none'}")
+    return desk.letters(providers if provider is None else [provider])
 
 
 def plan_action(

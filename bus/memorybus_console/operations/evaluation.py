@@ -142,8 +142,8 @@ def judge_answers(
 
 def _judge_answer(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> JudgedAnswer:
     missing = tuple(text for text in asked.expected if escape(text) not in answer.text)
-    found = 1 - len(missing) / len(asked.expected) if asked.expected else None
-    return JudgedAnswer(asked.question, found, missing, len(answer.text), ms, answer.missing)
+    share = 1 - len(missing) / len(asked.expected) if asked.expected else None
+    return JudgedAnswer(asked.question, share, missing, len(answer.text), ms, answer.missing)
 
 
 def summarize_answers(answers: Sequence[JudgedAnswer]) -> Evaluation:

@@ -48,8 +48,8 @@ class EventSelection(msgspec.Struct, frozen=True):
         lineages = (self.session,) if self.session else ()
         if self.type is None:
             return Query(lineages=lineages)
-        known = {kind.__name__.lower(): kind.__name__ for kind in EVENT_TYPES}
-        name = known.get(self.type.lower(), UnknownEvent.__name__)
+        kinds = {kind.__name__.lower(): kind.__name__ for kind in EVENT_TYPES}
+        name = kinds.get(self.type.lower(), UnknownEvent.__name__)
         return Query(lineages=lineages, types=(name, UnknownEvent.__name__))
 
     def wants(self, event: LoggedEvent) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from memorybus.config.parsing import PREFIX, convert_settings, format_value
 from memorybus.config.settings import FIELDS, FILE_NAME, CallLimits, Layer, Settings
+from memorybus.events import Scope
 from memorybus.text.redact import masked
 
 from memorybus_console.result import HIDDEN, TEXT, Column, Result
@@ -40,6 +41,11 @@ def meanings(kind: type) -> dict[str, str]:
 
 
 MEANINGS: Mapping[str, str] = meanings(Settings)
+
+
+def scope_of(settings: Settings) -> Scope:
+    """Return whose memories the settings name, for what a command or a file leaves open."""
+    return Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
 
 
 def effective_settings(layers: Sequence[Layer]) -> list[EffectiveSetting]:

@@ -101,8 +101,8 @@ def check_instance(stores: Stores, name: str) -> None:
     Raises:
         ConfigError: it is unknown.
     """
-    known = [*stores.settings.providers, *stores.roster.instances(), *stores.instances.all()]
-    _check_known("provider instance", name, known)
+    names = [*stores.settings.providers, *stores.roster.instances(), *stores.instances.all()]
+    _check_known("provider instance", name, names)
 
 
 def check_configured(settings: Settings, name: str) -> None:

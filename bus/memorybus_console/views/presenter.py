@@ -166,4 +166,6 @@ def _is_blank(value: Any) -> bool:
 
 
 def _is_list_of_structs(value: Any) -> bool:
-    return isinstance(value, list | tuple) and any(isinstance(one, msgspec.Struct) for one in value)
+    return isinstance(value, list | tuple) and any(
+        isinstance(item, msgspec.Struct) for item in value
+    )

@@ -133,13 +133,13 @@ def _reasons(item: RecalledItem) -> list[tuple[str, str]]:
     """Return why a memory was found, as names and values; unknown ones are left out."""
     parts = ", ".join(f"{name} {amount:.3g}" for name, amount in item.parts.items())
     score = f"{item.score:.3g}" if item.score else ""
-    told = (
+    reasons = (
         ("matched", ", ".join(item.matched)),
         ("meaning", "" if item.meaning is None else f"{item.meaning:.2f} of 1"),
         ("score", f"{score} ({parts})" if parts else score),
         ("event", f"{item.event}: memorybus events get {item.event}" if item.event else ""),
     )
-    return [(name, value) for name, value in told if value]
+    return [(name, value) for name, value in reasons if value]
 
 
 def prompted(preview: PromptPreview) -> Prompted:

@@ -25,7 +25,7 @@ def add_row(table: Table, *cells: object) -> None:
     Args:
         cells: a styled `cell`, None for "-", or a value for `str`.
     """
-    table.add_row(*(one if isinstance(one, Text) else cell(one) for one in cells))
+    table.add_row(*(value if isinstance(value, Text) else cell(value) for value in cells))
 
 
 def cell(value: object, style: str = "") -> Text:

@@ -86,8 +86,8 @@ class Access:
 
     def is_secure(self, request: Request) -> bool:
         """Return whether the browser uses https, to us or to a trusted proxy."""
-        told = request.headers.get("x-forwarded-proto", "") if self._trusts(request) else ""
-        return (told or request.url.scheme) == "https"
+        scheme = request.headers.get("x-forwarded-proto", "") if self._trusts(request) else ""
+        return (scheme or request.url.scheme) == "https"
 
     def cookie_name(self, request: Request) -> str:
         return "__Host-memorybus" if self.is_secure(request) else "memorybus"
@@ -159,14 +159,14 @@ class Access:
 
     def _is_right(self, token: str, address: str) -> bool:
         """Compare a token with the hash; this is slow on purpose: right tokens are remembered."""
-        known = sha256(self._key + token.encode("utf-8", "surrogatepass"))
+        digest = sha256(self._key + token.encode("utf-8", "surrogatepass"))
         with self._lock:
-            if known in self._bearers:
+            if digest in self._bearers:
                 return True
             self._check_tries(address)
             right = self.uses_token and _matches_hash(self._token, token)
             if right:
-                self._bearers[known] = None
+                self._bearers[digest] = None
                 _drop_oldest(self._bearers, _MAX_SESSIONS)
             else:
                 self._wrong.setdefault(address, deque()).append(self._clock.monotonic())

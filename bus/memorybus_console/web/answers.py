@@ -101,8 +101,8 @@ def error_page(
 ) -> Response:
     """Return a page that says why something cannot be shown or done."""
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-    said = masked(str(error), site.settings.secrets)
-    return message_page(site, request, who, pages, said, status)
+    text = masked(str(error), site.settings.secrets)
+    return message_page(site, request, who, pages, text, status)
 
 
 def message_page(

@@ -81,7 +81,7 @@ def place_of(event: LoggedEvent) -> str:
 def event_row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
     """Return a table row of an event, with the part of its text near the searched words."""
     envelope = event.envelope
-    said = words.excerpt(envelope.event)
+    excerpt = words.excerpt(envelope.event)
     return {
         "place": place_of(event),
         "id": envelope.id,
@@ -89,8 +89,8 @@ def event_row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
         "type": one_line(event_name(envelope.event), _MAX_TYPE_CHARS),
         "session": envelope.session.id,
         "user": envelope.scope.user,
-        "said": one_line(said, _MAX_TEXT_CHARS)
-        if said
+        "said": one_line(excerpt, _MAX_TEXT_CHARS)
+        if excerpt
         else summary(envelope.event, _MAX_TEXT_CHARS),
     }
 

@@ -45,9 +45,9 @@ class Past:
         """Return times, and by provider the backlog and the rate at each; None for a gap."""
         with self._lock:
             seen = list(self._seen)
-        names = sorted({name for one in seen for name in one.backlog})
+        names = sorted({name for moment in seen for name in moment.backlog})
         return {
-            "at": [one.at for one in seen],
-            "backlog": {name: [one.backlog.get(name) for one in seen] for name in names},
-            "rate": {name: [one.rate.get(name) for one in seen] for name in names},
+            "at": [moment.at for moment in seen],
+            "backlog": {name: [moment.backlog.get(name) for moment in seen] for name in names},
+            "rate": {name: [moment.rate.get(name) for moment in seen] for name in names},
         }

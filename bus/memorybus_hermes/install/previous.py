@@ -91,8 +91,8 @@ def _host_block(raw: Mapping[str, Any], profile: str) -> Mapping[str, Any]:
     plain = profile in ("", "default", "custom")
     host = str(raw.get("defaultHost") or _HOST) if plain else f"{_HOST}_{_UNSAFE.sub('_', profile)}"
     hosts = raw.get("hosts")
-    found = hosts.get(host) if isinstance(hosts, dict) else None
-    return found if isinstance(found, dict) else {}
+    settings = hosts.get(host) if isinstance(hosts, dict) else None
+    return settings if isinstance(settings, dict) else {}
 
 
 def _mem0(home: HermesHome, env: Mapping[str, str]) -> Iterator[PreviousProvider]:
@@ -154,5 +154,5 @@ def _env(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
-    found = filter(None, map(_LINE.fullmatch, lines))
-    return {one["name"]: one["value"].strip("'\"") for one in found if one["value"].strip("'\"")}
+    matches = filter(None, map(_LINE.fullmatch, lines))
+    return {one["name"]: one["value"].strip("'\"") for one in matches if one["value"].strip("'\"")}

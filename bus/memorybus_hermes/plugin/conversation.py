@@ -154,17 +154,17 @@ class HermesConversation:
             session_id = self._tracker.resolve(session_id)
             self._speakers.completed(session_id, scope, user)
         session = self._session(session_id, scope)
-        said = scaffolding.user_text(user)
-        if said.strip() and assistant.strip():
+        text = scaffolding.user_text(user)
+        if text.strip() and assistant.strip():
             slot = self._slot(session_id)
             begun = self._shared.turns.over(
-                slot, scope, said, lambda: self._answer_stands(session_id, assistant)
+                slot, scope, text, lambda: self._answer_stands(session_id, assistant)
             )
             spent = self._meter.turn(session_id, user)
             if begun is None:
                 return
             turn = stored_turns.find_turn(transcript, user)
-            receipt = self._publish_turn(session, said, assistant, turn, spent, author)
+            receipt = self._publish_turn(session, text, assistant, turn, spent, author)
             self._answers[session.slot] = assistant
             drop_oldest(self._answers, _MAX_REMEMBERED)
             self._shared.turns.published(slot, receipt.event_id, begun)

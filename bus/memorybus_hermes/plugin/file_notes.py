@@ -106,10 +106,10 @@ class FileNotes:
     def _apply_journal(self, noted: SeenFiles) -> None:
         """Apply new lines of the journal; an incomplete last line is left for the next time."""
         try:
-            told = self._journal.read_bytes()[noted.heard :]
+            journal = self._journal.read_bytes()[noted.heard :]
         except FileNotFoundError:
             return
-        whole = told[: told.rfind(b"\n") + 1]
+        whole = journal[: journal.rfind(b"\n") + 1]
         for line in whole.splitlines():
             write = msgspec.json.decode(line, type=prepared(FileWrite))
             noted.entries[write.store] = apply_write(noted.entries.get(write.store, ()), write)

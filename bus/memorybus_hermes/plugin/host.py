@@ -26,16 +26,16 @@ def session_hint() -> str | None:
     if is_plugin_host():
         return None
     context = getattr(sys.modules.get("hermes_logging"), "_session_context", None)
-    found = getattr(context, "session_id", None)
-    return found if isinstance(found, str) else ""
+    session_id = getattr(context, "session_id", None)
+    return session_id if isinstance(session_id, str) else ""
 
 
 def active_home() -> Path | None:
     """Return Hermes's home directory, or None outside of a Hermes."""
     if is_plugin_host():
         return find_home().path
-    found = getattr(sys.modules.get("hermes_constants"), "get_hermes_home", None)
-    return Path(str(found())) if callable(found) else None
+    get_home = getattr(sys.modules.get("hermes_constants"), "get_hermes_home", None)
+    return Path(str(get_home())) if callable(get_home) else None
 
 
 def working_directory() -> str:
@@ -50,5 +50,5 @@ def core_tools() -> frozenset[str]:
     """Return the names that Hermes reserves for its own tools; none outside of a Hermes."""
     if is_plugin_host():
         importlib.import_module("toolsets")
-    found = getattr(sys.modules.get("toolsets"), "_HERMES_CORE_TOOLS", ())
-    return frozenset(name for name in found if isinstance(name, str))
+    tools = getattr(sys.modules.get("toolsets"), "_HERMES_CORE_TOOLS", ())
+    return frozenset(name for name in tools if isinstance(name, str))

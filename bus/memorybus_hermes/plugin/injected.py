@@ -157,4 +157,4 @@ def fenced_items(message: Mapping[str, Any]) -> Iterator[str]:
     sent = message.get("api_content") if isinstance(message, Mapping) else None
     if isinstance(sent, str) and OPEN in sent:
         fenced = sent.rpartition(OPEN)[2].partition(CLOSE)[0]
-        yield from (found[0].rstrip("\n") for found in _ITEM.finditer(fenced))
+        yield from (match[0].rstrip("\n") for match in _ITEM.finditer(fenced))

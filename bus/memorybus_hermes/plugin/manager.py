@@ -96,8 +96,8 @@ class MemoryManager:
     def initialize_all(self, session_id: str, **kwargs: Any) -> None:
         """Start a session, or continue one; `kwargs` as Hermes passes them."""
         home = host.active_home()
-        told = {"hermes_home": str(home), **kwargs} if home else kwargs
-        self._memory.initialize(session_id, **told)
+        arguments = {"hermes_home": str(home), **kwargs} if home else kwargs
+        self._memory.initialize(session_id, **arguments)
 
     def initialize_all_for_inspection(self, session_id: str, **kwargs: Any) -> None:
         """Get ready to show prompt and tools; no session starts, and nothing is published."""
@@ -139,8 +139,8 @@ class MemoryManager:
 
     def prefetch_all(self, query: str, *, session_id: str = "") -> str:
         """Return warm recall for a turn, escaped and without a fence, or ""."""
-        said = mask_hand_off(_spoken_text(query))
-        return self._memory.prefetch(said, session_id=session_id) if said else ""
+        words = mask_hand_off(_spoken_text(query))
+        return self._memory.prefetch(words, session_id=session_id) if words else ""
 
     def describe_recall(self) -> str:
         """Return a line for the person about what `prefetch_all` returned last, or ""."""

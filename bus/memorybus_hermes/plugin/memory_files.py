@@ -91,11 +91,11 @@ class MemoryFiles:
         if not self._lock.acquire(blocking=False):
             return  # another thread compares them already
         try:
-            found = {store: _signature(self._directory / name) for store, name in FILES}
-            if found == self._handled and session.scope.user in self._users:
+            signatures = {store: _signature(self._directory / name) for store, name in FILES}
+            if signatures == self._handled and session.scope.user in self._users:
                 return
             if self._directory.is_dir():
-                self._compare(session, found)
+                self._compare(session, signatures)
         finally:
             self._lock.release()
 
@@ -182,7 +182,7 @@ class MemoryFiles:
         scope = self._owner(session.scope, noted, write.store)
         key = store_key(write.store, scope)
         first = write.store not in noted.signatures
-        found = (self._home, noted.revision, *msgspec.structs.astuple(write))
+        occurrence = (self._home, noted.revision, *msgspec.structs.astuple(write))
         self._bus.publish(
             memory_write(
                 write.action,
@@ -194,7 +194,9 @@ class MemoryFiles:
             key=key,
             scope=scope,
             session=session.ref,
-            event_id=import_id(key, write.content) if first else derived_id("file", key, *found),
+            event_id=import_id(key, write.content)
+            if first
+            else derived_id("file", key, *occurrence),
         )
         self._told.append((write, self._clock.monotonic() + _HOOK_DELAY_SECONDS))
 
@@ -223,13 +225,13 @@ def _masked_entries(noted: FileEntries, stored: FileEntries) -> FileEntries:
 
 
 def _masked_entry(noted: FileEntries, entry: str) -> str:
-    copies = (known for known in noted if known == entry or is_masked_copy(known, entry))
+    copies = (copy for copy in noted if copy == entry or is_masked_copy(copy, entry))
     return next(copies, None) or mask_as_host(entry)
 
 
 def _signature(path: Path) -> Signature:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return NO_FILE
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)

@@ -30,8 +30,8 @@ class ToolWrite(msgspec.Struct, frozen=True):
 
     @property
     def old_entry_metadata(self) -> dict[str, str]:
-        told = {"old_text": self.old_text, "previous_content": self.previous}
-        return {name: text for name, text in told.items() if text}
+        metadata = {"old_text": self.old_text, "previous_content": self.previous}
+        return {name: text for name, text in metadata.items() if text}
 
 
 def writes_of_call(result: object, arguments: Mapping[str, Any]) -> list[ToolWrite]:
@@ -77,10 +77,10 @@ def _previous(result: Mapping[str, Any], operation: Mapping[str, Any], number: i
 
 
 def _entry(result: Mapping[str, Any], name: str, number: int, when: str = "") -> str:
-    found = result.get(f"{name}_entries{when}" if number else f"{name}_entry{when}")
+    entry = result.get(f"{name}_entries{when}" if number else f"{name}_entry{when}")
     if number:
-        found = found.get(str(number)) if isinstance(found, Mapping) else ""
-    return found if isinstance(found, str) else ""
+        entry = entry.get(str(number)) if isinstance(entry, Mapping) else ""
+    return entry if isinstance(entry, str) else ""
 
 
 def _write(
@@ -123,6 +123,6 @@ def file_write(action: str, target: str, content: str, metadata: Mapping[str, An
 
 def provenance(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Return where a write came from, under Hermes's own names."""
-    told = {key: value for key, value in metadata.items() if key not in _NO_PROVENANCE}
-    named = {str(k): str(v) for k, v in told.items() if isinstance(v, str | int) and v != ""}
+    details = {key: value for key, value in metadata.items() if key not in _NO_PROVENANCE}
+    named = {str(k): str(v) for k, v in details.items() if isinstance(v, str | int) and v != ""}
     return {"origin": "hermes"} | named

@@ -270,15 +270,15 @@ class HermesMemory:
             SpoolError: the messages are not saved, so that Hermes must keep them; only with
                 `require_checkpoint`.
         """
-        said = self._call_hook(
+        prompt = self._call_hook(
             "on_pre_compress", lambda c: c.save_before_compression(messages or []), None
         )
-        if said is None and require_checkpoint:
+        if prompt is None and require_checkpoint:
             raise SpoolError(
                 "the messages are not saved, so nothing may be compressed; "
                 "see why: memorybus hermes status"
             )
-        return said or ""
+        return prompt or ""
 
     def on_memory_write(
         self, action: str, target: str, content: str, metadata: Mapping[str, Any] | None = None

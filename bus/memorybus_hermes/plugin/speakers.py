@@ -93,7 +93,7 @@ class Speakers:
         if not self._shared and scope == self._scope and not self.others(session_id):
             return window
         kept, mine = [], False
-        for message in (one for one in window if isinstance(one, Mapping)):
+        for message in (item for item in window if isinstance(item, Mapping)):
             if opens_turn(message):
                 mine = heard.said.get(_mark(text_of(message.get("content")))) == scope
             if mine:

@@ -231,9 +231,9 @@ def claim_undone(
     A message belongs to the turn with the same words, if possible to one of about the same time. If
     there is none and Hermes reported an undo, it belongs to a turn of about the same time.
     """
-    known = {turn.row for turn in turns}
+    rows_of_turns = {turn.row for turn in turns}
     fresh = []
-    for message in reversed([message for message in taken if message.row not in known]):
+    for message in reversed([message for message in taken if message.row not in rows_of_turns]):
         turn = _turn_of(message, turns, told=told)
         if turn is not None:
             fresh += [] if turn.undone else [turn]
@@ -295,8 +295,8 @@ def read_taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
             rows = db.taken_back(session_id, "user", _MAX_MESSAGES)
     except StateDbError:
         return None
-    said = ((spoken_text(said_content(row.content)), row) for row in rows)
-    return [TakenBack(words, row.at, row.id) for words, row in said if words]
+    spoken = ((spoken_text(said_content(row.content)), row) for row in rows)
+    return [TakenBack(words, row.at, row.id) for words, row in spoken if words]
 
 
 def read_stored_turns(home: Path, session_id: str, room: int) -> list[StoredTurn] | None:

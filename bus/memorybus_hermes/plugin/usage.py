@@ -137,13 +137,13 @@ def _usage_between(start: TurnStart | None, after: SessionUsage | None) -> TurnU
 
 def turn_start_details(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details of ``on_turn_start`` that Hermes's contract names, if they were given."""
-    found = {
+    figures = {
         "model": _name(told.get("model")),
         "platform": _name(told.get("platform")),
         "remaining_tokens": _count(told.get("remaining_tokens")),
         "tool_count": _count(told.get("tool_count")),
     }
-    return {name: value for name, value in found.items() if value not in ("", -1)}
+    return {name: value for name, value in figures.items() if value not in ("", -1)}
 
 
 def delegation_usage(told: Mapping[str, Any]) -> TurnUsage:

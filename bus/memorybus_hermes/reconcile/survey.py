@@ -288,15 +288,15 @@ class Survey:
             for session in self._continuations(stored)
             for turn in read_undone_turns(self._db.rows(session.id), room)
         )
-        found = {}
+        turns = {}
         for turn in self.turns(stored.id, array("q", sorted(doubtful))):
             pair = (turn.user, turn.assistant)
             undone.setdefault(pair, 0)
             wrong = max(1, self._known.retracted(stored.id, *pair)) > undone[pair]
             if wrong and selection.since <= turn.at <= selection.until:
-                found[turn.row] = doubtful[turn.row]
+                turns[turn.row] = doubtful[turn.row]
                 undone[pair] += 1
-        return found
+        return turns
 
     def _continuations(self, stored: StoredSession) -> Iterator[StoredSession]:
         yield stored

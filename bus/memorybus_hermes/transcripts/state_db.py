@@ -170,8 +170,8 @@ def _usage(model: Any, task: Any, *numbers: Any) -> ModelUsage:
     calls, tokens_in, tokens_out = (
         max(0, count) if isinstance(count, int) else 0 for count in counts
     )
-    known = float(cost) if isinstance(cost, int | float) and cost >= 0 else -1.0
-    return ModelUsage(str(model), str(task), calls, tokens_in, tokens_out, known)
+    amount = float(cost) if isinstance(cost, int | float) and cost >= 0 else -1.0
+    return ModelUsage(str(model), str(task), calls, tokens_in, tokens_out, amount)
 
 
 def _open(path: Path, timeout: float) -> sqlite3.Connection:
@@ -254,10 +254,10 @@ class StateDb:
 
     def _version(self) -> str:
         try:
-            found = self._query("select max(version) from schema_version")
+            rows = self._query("select max(version) from schema_version")
         except StateDbError:
             return "unknown"
-        return str(found[0][0])
+        return str(rows[0][0])
 
     def message_count(self) -> int:
         """Return how many messages there are.
@@ -285,8 +285,8 @@ class StateDb:
         Raises:
             StateDbError: the file is damaged or locked.
         """
-        found = self._query(_SESSIONS + "where id = ?", session_id) if session_id else []
-        return _session(found[0]) if found else None
+        rows = self._query(_SESSIONS + "where id = ?", session_id) if session_id else []
+        return _session(rows[0]) if rows else None
 
     def usage(self, session_id: str) -> tuple[ModelUsage, ...]:
         """Return what Hermes counted for a session, by model and task; none if it did not.

@@ -96,8 +96,8 @@ class _Turn:
         if self.last.role != "assistant" or stopped or at_work:
             return None
         user, answer = _fit_texts(self.user, answer, self._room)
-        left = self._room - _size(user) - _size(answer)
-        messages = bounded_messages(self._messages, left) if self._left > 0 else ()
+        room = self._room - _size(user) - _size(answer)
+        messages = bounded_messages(self._messages, room) if self._left > 0 else ()
         return StoredTurn(
             row=self.row,
             user=user,

@@ -20,9 +20,9 @@ from memorybus_console.cli.options import (
     ScopeOptions,
     operator,
     positive,
-    scope_of,
     to_absolute_time,
 )
+from memorybus_console.operations.settings import scope_of
 from memorybus_console.result import Presentation
 from memorybus_console.views.render import grid, line
 
@@ -123,7 +123,7 @@ def run_diff(
 
 
 def _questions(query: list[str] | None, file: Path | None) -> list[str]:
-    asked = [one for one in [*(query or ()), *_read_lines(file)] if one.strip()]
+    asked = [question for question in [*(query or ()), *_read_lines(file)] if question.strip()]
     if not asked:
         raise ConfigError("give a question: --query TEXT, or --queries FILE")
     return asked

@@ -14,8 +14,8 @@ from memorybus_console.cli.options import (
     ScopeOptions,
     not_negative,
     positive,
-    scope_of,
 )
+from memorybus_console.operations.settings import scope_of
 
 if TYPE_CHECKING:
     from memorybus_console.actions.memories import PlannedAmendment

@@ -26,11 +26,11 @@ from memorybus_console.cli.options import (
     check_names,
     check_time,
     positive,
-    scope_of,
     scope_of_session,
     split_names,
     to_absolute_time,
 )
+from memorybus_console.operations.settings import scope_of
 from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.output import Output
 from memorybus_console.views.presenter import parts_of

@@ -156,10 +156,10 @@ def _value(offer: KindOffer, key: str, text: str) -> Any:
 
 
 def _read_secret(lines: TextIO, what: str) -> str:
-    found = lines.readline().rstrip("\r\n")
-    if not found:
+    secret = lines.readline().rstrip("\r\n")
+    if not secret:
         raise ConfigError(f"--secret {what}: standard input holds no line for it")
-    return found
+    return secret
 
 
 # -- a person --------------------------------------------------------------------------------------

@@ -120,8 +120,8 @@ def copy_to_drop(stores: Stores, name: str) -> Copy:
     """
     copies = {copy.name: copy for copy in list_copies(stores)}
     if name not in copies:
-        known = ", ".join(copies) or "none"
-        raise ConfigError(f"no copy is called {name!r}; there are: {known}")
+        names = ", ".join(copies) or "none"
+        raise ConfigError(f"no copy is called {name!r}; there are: {names}")
     copy = copies[name]
     if copy.state == "live" or copy.purpose == "rebuild":
         raise ConfigError(
@@ -163,10 +163,12 @@ def await_removal(
     homes, until = stores.homes.all(), clock.monotonic() + _REMOVAL_WAIT_SECONDS
     while True:
         there, hosts = stores.instances.all(), {worker.host for worker in stores.roster.alive()}
-        left = [name for name in names if name in there]
-        able = ours is not None or any(_can_be_removed(homes.get(name), hosts) for name in left)
-        if not left or not able or clock.monotonic() >= until:
-            return {name: _describe_wait(name, homes.get(name), hosts) for name in left}
+        remaining = [name for name in names if name in there]
+        able = ours is not None or any(
+            _can_be_removed(homes.get(name), hosts) for name in remaining
+        )
+        if not remaining or not able or clock.monotonic() >= until:
+            return {name: _describe_wait(name, homes.get(name), hosts) for name in remaining}
         if ours is not None:
             ours.watch()
         clock.sleep(LOOK_EVERY)

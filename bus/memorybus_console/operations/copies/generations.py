@@ -134,8 +134,8 @@ def is_dropped(name: str, view: InstancesView) -> bool:
     instance, pause, live = view.all.get(name), view.pauses.get(name), view.live.get(name)
     if instance is not None and instance.dropped:
         return True
-    left = live is not None and name not in (live.instance, live.previous)
-    return left and pause is not None and pause.state == "dropped"
+    is_past = live is not None and name not in (live.instance, live.previous)
+    return is_past and pause is not None and pause.state == "dropped"
 
 
 def is_generation(instance: Instance) -> bool:
@@ -149,8 +149,8 @@ def number_of(instance: Instance) -> int:
 
 
 def _number_in(name: str) -> int:
-    found = _NUMBER.search(name)
-    return int(found[1]) if found else 0
+    match = _NUMBER.search(name)
+    return int(match[1]) if match else 0
 
 
 def next_name(provider: str, view: InstancesView, purpose: Purpose = "rebuild") -> str:

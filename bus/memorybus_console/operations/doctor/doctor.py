@@ -272,13 +272,13 @@ def check_other_spools(settings: Settings) -> Check:
     counts = {
         place: _count_waiting(settings, place) for place in places if place != settings.spool_dir
     }
-    found = [f"{count} in {place}" for place, count in counts.items() if count]
-    if not found:
+    waiting = [f"{count} in {place}" for place, count in counts.items() if count]
+    if not waiting:
         return Check(name="other spools", ok=True, found="no unsent events for another Redis")
     return Check(
         name="other spools",
         ok=False,
-        found=f"unsent events for another Redis or namespace: {', '.join(found)}",
+        found=f"unsent events for another Redis or namespace: {', '.join(waiting)}",
         fix="run memorybus up once with that --url and --namespace: it sends them",
     )
 
@@ -296,14 +296,16 @@ def _count_waiting(settings: Settings, place: Path) -> int:
 def check_privacy(settings: Settings) -> Check:
     """Check that no other user of this machine can read the memories; ignore symbolic links."""
     roots = [root for root in (settings.data_dir, _local_archive(settings)) if root is not None]
-    found = [f"{path} ({mode:04o})" for root in roots for path, mode in _readable_by_others(root)]
-    if not found:
+    readable = [
+        f"{path} ({mode:04o})" for root in roots for path, mode in _readable_by_others(root)
+    ]
+    if not readable:
         return Check(name="privacy", ok=True, found="only this user can read the files")
-    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+    more = f" and {len(readable) - _MAX_NAMED} more" if len(readable) > _MAX_NAMED else ""
     return Check(
         name="privacy",
         ok=False,
-        found=f"other users can read: {', '.join(found[:_MAX_NAMED])}{more}",
+        found=f"other users can read: {', '.join(readable[:_MAX_NAMED])}{more}",
         fix=f"run: chmod -R go-rwx {shlex.join(map(str, roots))}",
     )
 
@@ -320,6 +322,6 @@ def _readable_by_others(root: Path) -> Iterator[tuple[Path, int]]:
     A copy of such a file elsewhere would be readable."""
     for path in (root, *sorted(root.rglob("*"))):
         with suppress(FileNotFoundError):  # other processes write and delete meanwhile
-            known = path.lstat()
-            if known.st_mode & 0o077 and not stat.S_ISLNK(known.st_mode):
-                yield path, stat.S_IMODE(known.st_mode)
+            status = path.lstat()
+            if status.st_mode & 0o077 and not stat.S_ISLNK(status.st_mode):
+                yield path, stat.S_IMODE(status.st_mode)

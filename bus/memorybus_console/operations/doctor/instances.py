@@ -131,9 +131,9 @@ def check_rebuilds(settings: Settings) -> Check:
 def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
     """Check what killed commands left at providers on which no live command works; pure."""
     paused = sorted(name for name, why in view.pauses.items() if prepared_copy(why))
-    left = [name for name in paused if _provider_of(name, view) not in busy]
-    if left:
-        return _check_standing(left, view)
+    stopped = [name for name in paused if _provider_of(name, view) not in busy]
+    if stopped:
+        return _check_standing(stopped, view)
     found, fix = next(
         _unfinished_work(view, busy), ("no rebuild or verification was interrupted", "")
     )

@@ -139,10 +139,10 @@ def parse_mark(text: str | None) -> BackwardMark | None:
     Raises:
         ConfigError: the text cannot be read.
     """
-    found = _MARK.fullmatch(text or "")
-    if text and not found:
+    match = _MARK.fullmatch(text or "")
+    if text and not match:
         raise ConfigError(f"{text!r} is not a place to continue from, as p07:1764041234567-0 is")
-    return BackwardMark(int(found[1]), found[2]) if found else None
+    return BackwardMark(int(match[1]), match[2]) if match else None
 
 
 _TEXTLESS_KEYS = frozenset({"role"})  # keys of messages whose values are no text that anybody wrote
@@ -192,12 +192,12 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for name, one in value.items():
+        for name, item in value.items():
             if name not in _TEXTLESS_KEYS:
-                yield from _texts(one)
+                yield from _texts(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
 
 
 def _fold(text: str) -> str:

@@ -121,8 +121,8 @@ def event_at(history: History, mark: BackwardMark) -> LoggedEvent:
         MissingEvent: there is none, or it was forgotten or left out.
         ArchiveError: the archive cannot say what was forgotten.
     """
-    known = mark.partition < history.log.partitions
-    event = history.event_at(mark.partition, mark.entry) if known else None
+    exists = mark.partition < history.log.partitions
+    event = history.event_at(mark.partition, mark.entry) if exists else None
     if event is None or isinstance(event.envelope.event, Omitted):
         raise MissingEvent(
             f"there is no event at p{mark.partition:02d}:{mark.entry}: it was trimmed, forgotten "
@@ -166,13 +166,13 @@ def _roles(stores: Stores, view: InstancesView) -> dict[str, str]:
     """Return the instances and their roles; those that serve agents come first."""
     providers = dict.fromkeys([*stores.roster.providers(), *stores.settings.providers])
     serving = {live_name(name, view.live): name for name in providers}
-    found = {live: "" if live == name else f"serves {name}" for live, name in serving.items()}
+    roles = {live: "" if live == name else f"serves {name}" for live, name in serving.items()}
     copies = {
         instance.name: f"copy of {instance.provider}"
         for instance in view.all.values()
         if instance.is_copy
     }
-    return found | {name: role for name, role in copies.items() if name not in found}
+    return roles | {name: role for name, role in copies.items() if name not in roles}
 
 
 def _hindered(stores: Stores, view: InstancesView) -> Mapping[str, str]:
@@ -271,11 +271,11 @@ def _record(history: History, turn: LoggedEvent) -> Recalled:
         )
     scope = envelope.scope
     own = Query(agents=(scope.agent,), users=(scope.user,), types=_TYPES)
-    found = record_of(envelope, (event.envelope for event in history.scan_backward(own)))
-    if found is None:
+    record = record_of(envelope, (event.envelope for event in history.scan_backward(own)))
+    if record is None:
         raise MissingEvent(
             f"no record of what the prompt of turn {envelope.id} was given: either nothing was, or "
             "`recorded_prompts` left it out, or the log has dropped it (`hot_window`); "
             "memorybus events ls --type Recalled lists those that are there"
         )
-    return found
+    return record

@@ -367,10 +367,10 @@ class _OpenedSession:
         return self.last
 
     def _next_ordinal(self, session: str) -> int:
-        known = self._ordinals.get(session)
-        known = self._asked.next_ordinal(self._scope, session) if known is None else known
-        self._ordinals[session] = known + 1
-        return known
+        ordinal = self._ordinals.get(session)
+        ordinal = self._asked.next_ordinal(self._scope, session) if ordinal is None else ordinal
+        self._ordinals[session] = ordinal + 1
+        return ordinal
 
     def _event_id(self, turn: RecordedTurn) -> str:
         """Return the turn's event id: any run derives the same one, also beside another (G2)."""

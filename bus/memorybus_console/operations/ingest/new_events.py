@@ -55,7 +55,7 @@ class KnownIds(ScratchIndex):
 
     def add(self, ids: Iterable[str]) -> None:
         """Remember some ids (32 hex digits each)."""
-        rows = [(bytes.fromhex(one),) for one in ids]
+        rows = [(bytes.fromhex(event_id),) for event_id in ids]
         with _translated_errors():
             self._db.execute("begin")
             self._db.executemany("insert or ignore into ids values (?)", rows)
@@ -208,8 +208,8 @@ def _note_archived_ids(
 
 def _why_refused(forgotten: Forgotten, envelope: Envelope, *, timed: bool) -> str:
     if isinstance(envelope.event, UnknownEvent):
-        known = envelope.event.wire_version
-        return f"this release does not know its {'type or version' if known else 'form'}"
+        version = envelope.event.wire_version
+        return f"this release does not know its {'type or version' if version else 'form'}"
     row = row_of(envelope if timed else msgspec.structs.replace(envelope, at=0))
     return forgotten.why(row, timed=timed)
 

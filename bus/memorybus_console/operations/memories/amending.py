@@ -53,6 +53,7 @@ from memorybus.text.cleaning import clean_text
 from memorybus_console.operations import journal
 from memorybus_console.operations.memories.browsing import KeptMemory, list_memories, list_providers
 from memorybus_console.operations.moments import await_lanes
+from memorybus_console.operations.settings import scope_of
 from memorybus_console.operations.stores import Stores
 from memorybus_console.result import Remark, Result
 
@@ -257,7 +258,7 @@ def plan_amendment(
         MissingEvent: its event is no longer in the history.
     """
     brought = find_event(settings, memory.event, memory) if memory.event else None
-    own = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+    own = scope_of(settings)
     with Stores(settings) as stores:
         providers, tools = stores.roster.providers(), stores.roster.tools()
     correcting = [name for name, declared in tools.items() if has_correction_tool(declared)]

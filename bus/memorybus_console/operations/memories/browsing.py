@@ -236,11 +236,11 @@ def list_memories(
         ConfigError: there is no such provider, or it cannot list what it keeps.
         InspectionFailed: it cannot be asked.
     """
-    known = {keeper.provider: keeper for keeper in list_providers(settings)}
-    if provider not in known:
-        names = ", ".join(known) or "none: start a worker (memorybus up)"
+    keepers = {keeper.provider: keeper for keeper in list_providers(settings)}
+    if provider not in keepers:
+        names = ", ".join(keepers) or "none: start a worker (memorybus up)"
         raise ConfigError(f"there is no provider {provider!r}; there are: {names}")
-    instance = known[provider].instance
+    instance = keepers[provider].instance
     inspector = InstanceInspector(settings, clock)
     state = "archived" if archived else ""
     question = ReadKept(owner, skip, most, containing, curated=archived, state=state)
@@ -248,5 +248,5 @@ def list_memories(
     if not page.given:
         what = "keeps no states of memories" if archived else "cannot list the memories of a person"
         raise ConfigError(f"{provider} {what}")
-    found = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))
-    return Memories(provider, found, skip, page.more)
+    memories = msgspec.convert(page.memories, prepared(tuple[KeptMemory, ...]))
+    return Memories(provider, memories, skip, page.more)

@@ -94,11 +94,11 @@ def _check_free(stores: Stores, name: str) -> None:
     instance = stores.instances.get(name)
     if instance is not None and instance.is_copy:
         raise ConfigError(f"{name!r} is a copy of {instance.provider}; choose another name")
-    known = [worker.id for worker in stores.roster.alive() if name in worker.providers]
-    if known and _is_removed(stores, name):
+    serving = [worker.id for worker in stores.roster.alive() if name in worker.providers]
+    if serving and _is_removed(stores, name):
         raise ConfigError(
-            f"{name} was removed, and these workers still serve it as it was: {', '.join(known)}; "
-            f"restart them first"
+            f"{name} was removed, and these workers still serve it as it was: "
+            f"{', '.join(serving)}; restart them first"
         )
 
 

@@ -141,15 +141,15 @@ def _read_document(at: Path | None = None) -> tuple[Path, str, tomlkit.TOMLDocum
 
 def _write_provider_list(document: tomlkit.TOMLDocument, names: list[str]) -> None:
     """Write the list of providers; in place if there is one, so that its comments stay."""
-    known = document.get("providers")
-    if known is None:
+    listed = document.get("providers")
+    if listed is None:
         document["providers"] = names  # tomlkit puts it before the first table
         return
-    for name in [other for other in known if other not in names]:
-        known.remove(name)
+    for name in [other for other in listed if other not in names]:
+        listed.remove(name)
     for name in names:
-        if name not in known:
-            known.append(name)
+        if name not in listed:
+            listed.append(name)
 
 
 def settings_after(edit: FileEdit, **given: Any) -> Settings:
@@ -431,12 +431,12 @@ def _parse_flag(field: OptionField, text: str) -> bool:
 
 def _parse_number(field: OptionField, text: str) -> int | float:
     try:
-        found = tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        found = None
-    if isinstance(found, bool) or not isinstance(found, int | float):
+        value = None
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(f"{field.key} must be a number")
-    return found
+    return value
 
 
 def _parse_list(text: str) -> list[Any]:

@@ -134,16 +134,16 @@ class Comparison:
         Once more keys differ than are named, the rest counts as differing without being read: the
         states differ anyway, and the pause should not last longer.
         """
-        found: DifferingKeys = {}
+        still: DifferingKeys = {}
         keys = sorted(differing)
         for at in range(0, len(keys), KEYS_PER_REQUEST):
-            if len(found) > MAX_NAMED:
-                return found | {key: differing[key] for key in keys[at:]}
+            if len(still) > MAX_NAMED:
+                return still | {key: differing[key] for key in keys[at:]}
             some = keys[at : at + KEYS_PER_REQUEST]
-            found |= differing_keys(
+            still |= differing_keys(
                 self.digests_of(self.first, some), self.digests_of(self.second, some)
             )
-        return found
+        return still
 
     def digests_of(self, instance: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the digests of some keys in one of the two; "" for a key that it lacks."""
@@ -206,11 +206,11 @@ def compare_recalls(
     Raises:
         InspectionFailed: an instance cannot be asked.
     """
-    found = []
+    differences = []
     for want in wants:
         first, second = (
             RecallSide(name, inspector.ask(of, name, TryRecall(want)).items)
             for of, name in instances
         )
-        found.append(RecallDifference(want.query, first.texts == second.texts, first, second))
-    return found
+        differences.append(RecallDifference(want.query, first.texts == second.texts, first, second))
+    return differences

@@ -80,8 +80,8 @@ def describe_exceptions(query: Query) -> str:
         ("agents", query.except_agents),
         ("origins", query.except_origins),
     )
-    said = [f"{name} {', '.join(words)}" for name, words in groups if words]
-    return f", without {'; '.join(said)}, now and in future" if said else ""
+    texts = [f"{name} {', '.join(words)}" for name, words in groups if words]
+    return f", without {'; '.join(texts)}, now and in future" if texts else ""
 
 
 def describe_unserved(provider: str) -> str:

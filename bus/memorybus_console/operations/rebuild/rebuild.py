@@ -517,22 +517,22 @@ def plan_drop(stores: Stores, provider: str) -> Drop:
         raise ConfigError(
             f"a swap of {provider} was cut short; first: {command_to_finish_swap(provider, view)}"
         )
-    found = generations(provider, view)
+    every = generations(provider, view)
     live = live_name(provider, view.live)
     # Generations that are marked already count, so that a repeated command drops no others.
     names = tuple(
         instance.name for instance in copies_never_live(provider, "rebuild", view)
     ) or tuple(
         generation.name
-        for generation in found
+        for generation in every
         if generation.name != live and _has_anything(stores, generation)
     )
     if not names:
         check_provider(stores, provider)
         raise ConfigError(f"nothing to drop: {live} is the only generation of {provider}")
-    known = view.live.get(provider, Live(provider))
+    entry = view.live.get(provider, Live(provider))
     kept, shared = (
-        live_after_drop(known, names).previous,
+        live_after_drop(entry, names).previous,
         _shared_places(stores, provider, names, view),
     )
     return Drop(provider, live, names, kept=kept, shared=shared)
@@ -579,10 +579,14 @@ def drop_generations(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop
         mark_dropped(stores, name)
     if first in what.dropped:
         _drop_first(stores, what, clock)
-    left = await_removal(stores, copies, clock)
-    gone = tuple(name for name in what.dropped if name not in left)
+    remaining = await_removal(stores, copies, clock)
+    gone = tuple(name for name in what.dropped if name not in remaining)
     return msgspec.structs.replace(
-        what, dropped=gone, remaining=tuple(left), waits=tuple(left.values()), executed=True
+        what,
+        dropped=gone,
+        remaining=tuple(remaining),
+        waits=tuple(remaining.values()),
+        executed=True,
     )
 
 
@@ -607,9 +611,9 @@ def _exclude_from_swaps(work: Rebuilder, what: Drop, by: str) -> None:
 
 def _forget_generations(stores: Stores, what: Drop) -> None:
     live = stores.instances.live().get(what.provider)
-    known = live or Live(what.provider)
-    same = known.instance == what.live
-    then = live_after_drop(known, what.dropped)
+    entry = live or Live(what.provider)
+    same = entry.instance == what.live
+    then = live_after_drop(entry, what.dropped)
     if not same or not stores.instances.swap(what.provider, live, then):
         raise MemoryBusError(f"somebody else swapped {what.provider} meanwhile; begin again")
 

@@ -39,7 +39,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
 
 
 def _existing(found: list[Generation]) -> list[Generation]:
-    return [one for one in found if one.state != _DROPPED]
+    return [generation for generation in found if generation.state != _DROPPED]
 
 
 def show_plan(request: PageRequest) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         view = stores.instances.read_view()
     names = instances(provider, view)
     pair = (request.query.get("one") or names[0], request.query.get("two") or names[-1])
-    known = tuple((provider_of(one, view, request.settings.providers), one) for one in pair)
+    known = tuple((provider_of(name, view, request.settings.providers), name) for name in pair)
     if any(of != provider for of, _ in known):
         raise ConfigError(f"{', '.join(pair)}: both must be instances of {provider}")
     difference, failed = None, ""

@@ -16,14 +16,14 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     page = browsing.list_people(
         request.settings, start_of_page(request.query), containing=containing
     )
-    told = list(dict.fromkeys(name for person in page.people for name in person.memories))
+    providers = list(dict.fromkeys(name for person in page.people for name in person.memories))
     more = ""
     if page.more and page.people:
         last = dict(zip(_AFTER, page.people[-1].owner, strict=True))
         more = link("/memories", {"name": containing}, last)
     return {
         "name": containing,
-        "providers": told,
+        "providers": providers,
         "people": [(person, memory_links(person)) for person in page.people],
         "unanswered": page.unanswered,
         "more": more,

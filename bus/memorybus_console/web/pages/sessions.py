@@ -38,14 +38,14 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     fields = {name: request.query.get(name, "").strip() for name in ("session", "user")}
     search = _search(request, fields["user"])
     lineage = fold(event.envelope for event in search.found)
-    found = tree.rows(lineage, fields["session"] or None)
+    rows = tree.rows(lineage, fields["session"] or None)
     older = {**fields, "before": format_mark(search.mark) or ""}
     return {
         "fields": fields,
         "rows": [
-            _row(depth, tree.session_row((depth, node))) for depth, node in found[:MAX_SESSIONS]
+            _row(depth, tree.session_row((depth, node))) for depth, node in rows[:MAX_SESSIONS]
         ],
-        "more": max(0, len(found) - MAX_SESSIONS),
+        "more": max(0, len(rows) - MAX_SESSIONS),
         "checked": search.checked,
         "unread": search.unread,
         "back_to": iso(search.reached) or "",

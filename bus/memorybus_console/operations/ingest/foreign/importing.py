@@ -49,6 +49,7 @@ from memorybus_console.operations.ingest.report import (
     RefusedInput,
     sum_reports,
 )
+from memorybus_console.operations.settings import scope_of
 
 AGENTS = frozenset(("assistant", "agent", "ai"))
 """Names of speakers that count as agents in sources without roles."""
@@ -371,7 +372,7 @@ def ingest_foreign(
         SpoolFull: the spool took nothing for a minute; what was published stays published.
         ArchiveUnavailable: the log's archive cannot say which events are new.
     """
-    scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+    scope = scope_of(settings)
     owner = ImportOwner(scope, agent=agent, user=user, user_from_name=user_from_name)
     before = count_logged(settings)
     reports = [_ingest_one(settings, source, name, owner, on_stage) for name in names]

@@ -56,16 +56,18 @@ def parse(export: Export) -> ParsedExport:
 
 def _records_of(whole: dict[str, Any], export: Export, left_out: LeftOut) -> Iterator[Record]:
     """Yield blocks and messages, each with its agent's name and the file's time."""
-    blocks = {id_text(one.get("id")): one for one in _objects_of(whole, "blocks", export, left_out)}
+    blocks = {
+        id_text(block.get("id")): block for block in _objects_of(whole, "blocks", export, left_out)
+    }
     for agent in _objects_of(whole, "agents", export, left_out):
         common = {
             "agent": id_text(agent.get("name")) or _NAMELESS,
             "agent_type": agent.get("agent_type"),
             "file_time": whole.get("created_at"),
         }
-        for known in map(id_text, _list_of(agent, "block_ids")):
-            where = f"{export.name}: block {known}"
-            yield Record(where, blocks.get(known, {}) | common, export.zone)
+        for block_id in map(id_text, _list_of(agent, "block_ids")):
+            where = f"{export.name}: block {block_id}"
+            yield Record(where, blocks.get(block_id, {}) | common, export.zone)
         for message in _objects_of(agent, "messages", export, left_out):
             where = f"{export.name}: message {id_text(message.get('id'))}"
             yield Record(where, message | common, export.zone)
@@ -141,8 +143,8 @@ def _unpack(text: str) -> str:
     packed = _json_object(text)
     if packed is None or not isinstance(packed.get("type"), str):
         return text
-    said = packed.get("message")
-    return said if packed["type"] == _PACKED and isinstance(said, str) else ""
+    message = packed.get("message")
+    return message if packed["type"] == _PACKED and isinstance(message, str) else ""
 
 
 def _answer(call: dict[str, Any]) -> str:
@@ -152,8 +154,8 @@ def _answer(call: dict[str, Any]) -> str:
         return ""
     arguments = function.get("arguments")
     given = arguments if isinstance(arguments, dict) else _json_object(str(arguments))
-    said = (given or {}).get("message")
-    return said if isinstance(said, str) else ""
+    message = (given or {}).get("message")
+    return message if isinstance(message, str) else ""
 
 
 def _json_object(text: str) -> dict[str, Any] | None:

@@ -215,10 +215,10 @@ def _items_of(page: SourcePage) -> list[Any]:
 
 
 def _session_path(session: object) -> str:
-    known = session.get("id") if isinstance(session, dict) else None
-    if not isinstance(known, str):
+    session_id = session.get("id") if isinstance(session, dict) else None
+    if not isinstance(session_id, str):
         raise ForeignError("a session without an 'id'")
-    return quote(known, safe="")
+    return quote(session_id, safe="")
 
 
 SOURCES: Mapping[str, LiveSource] = MappingProxyType({

@@ -53,7 +53,7 @@ def parse(export: Export) -> ParsedExport:
         for record in records
     }
     given = (record.value.get("relations") for record in records)
-    relations = sum(len(one) for one in given if isinstance(one, list))
+    relations = sum(len(listed) for listed in given if isinstance(listed, list))
     left_out.drop("relations", relations - sum(map(len, replaced.values())))
     texts = {kept.id: kept.text for kept in parsed.memories}
     parsed.memories = [_with_replaced(kept, replaced[kept.id], texts) for kept in parsed.memories]
@@ -79,9 +79,9 @@ def _parse_thought(record: Record) -> ParsedRecord:
 def _replaced_ids(relations: object) -> Sequence[str]:
     given = relations if isinstance(relations, list) else []
     return [
-        id_text(one.get("target_id"))
-        for one in given
-        if isinstance(one, dict) and str(one.get("kind")).lower() in _REPLACING_RELATIONS
+        id_text(relation.get("target_id"))
+        for relation in given
+        if isinstance(relation, dict) and str(relation.get("kind")).lower() in _REPLACING_RELATIONS
     ]
 
 

@@ -115,19 +115,19 @@ def _read(value: Any, role: str, left_out: LeftOut) -> MessageContent:
         left_out.drop("reasoning", text != value)
         return MessageContent(text, text, by_tool=False, decides=True)
     parts = value if isinstance(value, list) else [value]
-    said = [part for part in parts if not _is_reasoning(part)]
-    kept = [_kept_part(part, role) for part in said]
+    spoken = [part for part in parts if not _is_reasoning(part)]
+    kept = [_kept_part(part, role) for part in spoken]
     words = [_words(part) for part in kept]
-    changed = [old for old, new in zip(said, kept, strict=True) if old != new]
+    changed = [old for old, new in zip(spoken, kept, strict=True) if old != new]
     with_data = sum(1 for part in changed if not _words(part))
     left_out.drop(DATA, with_data)
-    left_out.drop("reasoning", len(parts) - len(said) + len(changed) - with_data)
-    text, by_tool = "\n".join(filter(None, words)), any(map(_is_by_tool, said))
+    left_out.drop("reasoning", len(parts) - len(spoken) + len(changed) - with_data)
+    text, by_tool = "\n".join(filter(None, words)), any(map(_is_by_tool, spoken))
     return MessageContent(
         text,
         kept if kept and not all(words) else text,
         by_tool=by_tool,
-        decides=bool(text) or by_tool or len(said) < len(parts),
+        decides=bool(text) or by_tool or len(spoken) < len(parts),
     )
 
 
@@ -136,10 +136,10 @@ def _kept_part(part: Any, role: str) -> Any:
     words = _words(part)
     if isinstance(part, dict) and not words and not _is_by_tool(part):
         return plain_value(part, _MAX_DATA_CHARS)
-    said = _without_thoughts(words, role)
-    if said == words:
+    spoken = _without_thoughts(words, role)
+    if spoken == words:
         return part
-    return said if isinstance(part, str) else {"type": "text", "text": said}
+    return spoken if isinstance(part, str) else {"type": "text", "text": spoken}
 
 
 def _words(part: Any, depth: int = _MAX_DEPTH) -> str:

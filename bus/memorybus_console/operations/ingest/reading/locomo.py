@@ -79,8 +79,8 @@ class _SampleReader:
         after = ""
         for key in _session_keys(body):
             at = self._time(body.get(f"{key}_date_time"))
-            said = self._utterances(body[key], speakers, key)
-            turns = [self._turn(pair, speakers, at) for pair in _pair_utterances(said)]
+            utterances = self._utterances(body[key], speakers, key)
+            turns = [self._turn(pair, speakers, at) for pair in _pair_utterances(utterances)]
             session = RecordedSession(
                 session=f"{sample_id or stem}:{key}",
                 named=bool(sample_id),
@@ -95,9 +95,9 @@ class _SampleReader:
                 yield session
 
     def _turn(self, pair: _Pair, speakers: _Speakers, at: int | None) -> RecordedTurn:
-        user, assistant = (one.text if one else "" for one in pair)
-        said = [one for one in pair if one]
-        messages = [_build_message(one) for one in said]
+        user, assistant = (side.text if side else "" for side in pair)
+        utterances = [side for side in pair if side]
+        messages = [_build_message(side) for side in utterances]
         return RecordedTurn(
             user=user,
             assistant=assistant,
@@ -105,7 +105,7 @@ class _SampleReader:
             user_name=speakers.user,
             assistant_name=speakers.assistant,
             at=at,
-            source_id=id_text(said[0].raw.get("dia_id")),
+            source_id=id_text(utterances[0].raw.get("dia_id")),
         )
 
     def _refuse(self, why: str, place: str = "") -> None:
@@ -126,8 +126,8 @@ class _SampleReader:
             self._refuse("expected a list of utterances", key)
             return []
         every = [self._utterance(raw, speakers, f"{key}[{i}]") for i, raw in enumerate(session)]
-        readable = [one for one in every if one]
-        said = [one for one in readable if one.text]
+        readable = [utterance for utterance in every if utterance]
+        said = [utterance for utterance in readable if utterance.text]
         self.skipped += len(readable) - len(said)
         return said
 

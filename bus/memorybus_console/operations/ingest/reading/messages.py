@@ -163,10 +163,10 @@ def _unwrapped(value: Any) -> Any:
         inner = _inner_of(value) if isinstance(value, dict) else None
         if inner is None:
             break
-        said = {name: field for name, field in inner.items() if field is not None}
+        stated = {name: field for name, field in inner.items() if field is not None}
         role = role_of(value)
         outer = value if role is None else value | {"role": role}
-        value = {name: field for name, field in outer.items() if field is not inner} | said
+        value = {name: field for name, field in outer.items() if field is not inner} | stated
     return value
 
 
@@ -175,7 +175,8 @@ def _inner_of(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
     inner = (value[name] for name in _AROUND if isinstance(value.get(name), dict))
     return next(
-        (one for one in inner if role_of(one) or any(name in one for name in _CONTENTS)), None
+        (field for field in inner if role_of(field) or any(name in field for name in _CONTENTS)),
+        None,
     )
 
 
@@ -282,15 +283,15 @@ class _MessageReader:
 
     def _turn(self, group: Sequence[_Message]) -> RecordedTurn:
         user, assistant = _join_texts(group, "user"), _join_texts(group, "assistant")
-        spoken = next(one for one in group if one.role in SPOKEN_ROLES)
-        at = next((one.at for one in group if one.at is not None), None)
+        spoken = next(message for message in group if message.role in SPOKEN_ROLES)
+        at = next((message.at for message in group if message.at is not None), None)
         return RecordedTurn(
             user=user,
             assistant=assistant,
             messages=()
             if _is_plain(group)
             else self._options.fitting(
-                [one.message for one in group], user + assistant, self._left_out
+                [message.message for message in group], user + assistant, self._left_out
             ),
             user_name=_first_name(group, "user"),
             assistant_name=_first_name(group, "assistant"),
@@ -328,7 +329,7 @@ def _kept_message(
 def _name_of(message: FoundMessage, role: str) -> str:
     authors = (message.value.get(field) for field in _AUTHOR_FIELDS)
     objects: Iterable[dict[str, Any]] = (author for author in authors if isinstance(author, dict))
-    names = (first_text(one, NAME_FIELDS) for one in (message.value, *objects))
+    names = (first_text(source, NAME_FIELDS) for source in (message.value, *objects))
     return next(filter(None, names), message.around.name if role == "user" else "")
 
 
@@ -346,18 +347,18 @@ def _group_by_turn(messages: Sequence[_Message]) -> Iterator[list[_Message]]:
 
 def _is_plain(group: Sequence[_Message]) -> bool:
     """Whether the two sides contain the whole turn, so that messages would only repeat them."""
-    roles = [one.role for one in group]
+    roles = [message.role for message in group]
     return roles in (["user"], ["assistant"], ["user", "assistant"]) and all(
-        one.message == {"role": one.role, "content": one.text} for one in group
+        message.message == {"role": message.role, "content": message.text} for message in group
     )
 
 
 def _join_texts(group: Sequence[_Message], role: str) -> str:
-    return "\n\n".join(one.text for one in group if one.role == role and one.text)
+    return "\n\n".join(message.text for message in group if message.role == role and message.text)
 
 
 def _first_name(group: Sequence[_Message], role: str) -> str:
-    return next((one.name for one in group if one.role == role and one.name), "")
+    return next((message.name for message in group if message.role == role and message.name), "")
 
 
 _SHOWN_TO = (None, "", "all")  # the recipients of a message that the person saw; others are tools

@@ -150,7 +150,9 @@ def parse_transcript(
 def _parse(file: io.BufferedReader, name: str, stem: str, options: ReadingOptions) -> Transcript:
     left_out, head = LeftOut(), file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     try:
-        parts = [_parse_member(one, options, left_out) for one in members_of(file, name, stem)]
+        parts = [
+            _parse_member(member, options, left_out) for member in members_of(file, name, stem)
+        ]
     except UnreadableInput as error:
         raise TranscriptError(error.why, error.place) from error
     lines = [line for part in parts for line in part.lines]
