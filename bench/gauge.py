@@ -81,6 +81,7 @@ BOUNDS: dict[str, Bound] = {
     "page_provider_ms": Bound(300.0),
     "page_history_ms": Bound(300.0),
     "gateway_prefetch_p50_ms": Bound(3.0),
+    "hook_ms": Bound(150.0),
     "gateway_publish_per_s": Bound(2_000.0, least=True),
     "insights_1m_ms": Bound(2_000.0),
     "insights_1m_mb": Bound(500.0),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.ids import new_id, new_secret
 from memorybus.text.times import parse_timestamp
@@ -24,7 +25,7 @@ from memorybus_console.result import IfEmpty
 if TYPE_CHECKING:
     from memorybus_console.gateway.keys import ApiKey, KeyRing, NewKey, RevokedKey, Right
 
-_ID_CHARS = 12
+ID_CHARS = 12
 
 
 def register(app: App) -> None:
@@ -64,14 +65,11 @@ def run_key_create(
     - `memorybus key create --user ann --may publish,recall,tools`
     - `memorybus key create --user '*' --agent '*' --may metrics --expires 2027-01-01`
     """
-    from memorybus.events import OperatorActed
-
     from memorybus_console.gateway.keys import ApiKey
-    from memorybus_console.operations.stores import record_act
 
     settings = common.settings()
     key = ApiKey(
-        id=new_id()[-_ID_CHARS:],
+        id=new_id()[-ID_CHARS:],
         agent=settings.agent if agent is None else agent,
         users=tuple(user or ()),
         workspace=settings.workspace if workspace is None else workspace,
@@ -80,11 +78,25 @@ def run_key_create(
         by=operator(),
         per_second=per_second,
     )
-    key.check_reach()
     with _key_ring(common) as ring:
-        about = {"key": key.id, "agent": key.agent, "users": ", ".join(key.users), "may": may}
-        record_act(settings, OperatorActed(act="create key", operator=key.by, about=about))
-        return ring.create(key, new_secret)
+        return create_key(settings, ring, key)
+
+
+def create_key(settings: Settings, ring: "KeyRing", key: "ApiKey") -> "NewKey":
+    """Make a key, and record that in the log.
+
+    Raises:
+        ConfigError: it reaches nobody, or is for nothing.
+    """
+    from memorybus.events import OperatorActed
+
+    from memorybus_console.operations.stores import record_act
+
+    key.check_reach()
+    about = {"key": key.id, "agent": key.agent, "users": ", ".join(key.users)}
+    about["may"] = ",".join(key.may)
+    record_act(settings, OperatorActed(act="create key", operator=key.by, about=about))
+    return ring.create(key, new_secret)
 
 
 @shown

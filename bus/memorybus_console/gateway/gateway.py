@@ -42,6 +42,7 @@ from memorybus_console.actions.memories import (
 )
 from memorybus_console.actions.providers import MoveProvider
 from memorybus_console.gateway import messages as asked
+from memorybus_console.gateway import transcripts
 from memorybus_console.gateway.keys import ANY, ApiKey, NotAllowed
 from memorybus_console.operations.forget import Erasure, PlannedErasure
 from memorybus_console.operations.memories.amending import AmendmentResult, find_event
@@ -257,6 +258,12 @@ class Gateway:
     def _place(self, session: Session) -> asked.SessionPlace:
         self._keep(session)
         return asked.SessionPlace(session.ref, session.scope)
+
+    def read_transcript(
+        self, caller: ApiCaller, request: asked.ReadTranscript
+    ) -> asked.TranscriptRead:
+        """Publish what the new lines of a host's transcript tell."""
+        return transcripts.publish(self.session(caller, request), request, self._settings)
 
     # -- recall -----------------------------------------------------------------------------------
 

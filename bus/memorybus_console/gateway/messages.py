@@ -4,7 +4,7 @@ The fields of a request that its path names are taken from there; those of a GET
 the query; all others from the body.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from memorybus.events import (
@@ -188,6 +188,41 @@ class SessionPlace(msgspec.Struct, frozen=True):
 
     session: SessionRef
     scope: Scope
+
+
+class ReadTranscript(SessionRequest, frozen=True, kw_only=True):
+    """Publish what the new lines of a host's transcript tell; the same lines again add nothing.
+
+    Attributes:
+        format: whose transcript it is.
+        lines: lines of JSON, which follow those that were read before.
+        stage: whether the last turn is over: not yet; if it has an answer; in any case.
+        answer: the last words of the answer, if the host knows them; without them the last turn is
+            not over.
+        since: what was said before is left out, milliseconds.
+        position: where the lines end in the transcript.
+        reason: why the session ended there; null if it goes on.
+    """
+
+    format: Literal["claude-code", "codex"]
+    lines: str
+    stage: Literal["open", "answered", "closed"] = "open"
+    answer: str = ""
+    since: int = 0
+    position: int = 0
+    reason: str | None = None
+
+
+class TranscriptRead(msgspec.Struct, frozen=True):
+    """How much of a transcript has become events.
+
+    Attributes:
+        lines: how many of the lines; the others belong to a turn that is not over.
+        turns: how many turns.
+    """
+
+    lines: int
+    turns: int
 
 
 class Prefetch(SessionRequest, frozen=True, kw_only=True):

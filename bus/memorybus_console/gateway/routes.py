@@ -102,6 +102,7 @@ ROUTES: Final = (
     Route("POST", "/sessions/{session}/switch", "publish", Gateway.switch),
     Route("POST", "/sessions/{session}/compress", "publish", Gateway.compress),
     Route("POST", "/sessions/{session}/undo", "publish", Gateway.undo),
+    Route("POST", "/sessions/{session}/transcript", "publish", Gateway.read_transcript, 202),
     Route("POST", "/sessions/{session}/prefetch", "recall", Gateway.prefetch),
     Route("POST", "/sessions/{session}/queue-prefetch", "recall", Gateway.queue_prefetch, 202),
     Route("GET", "/sessions/{session}/system-prompt", "recall", Gateway.system_prompt),

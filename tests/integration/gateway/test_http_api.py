@@ -40,6 +40,7 @@ def sample(route: Route) -> tuple[str, dict[str, Any]]:
         "switch": {"new_id": "t"},
         "undo": {"events": []},
         "queue_prefetch": {"query": "?"},
+        "read_transcript": {"format": "codex", "lines": ""},
         "recall": {"question": "what?", "timeout": 0.1},
         "correct_memory": {"content": "no"},
         "act": {"arguments": {"name": "holographic"}},

@@ -10,7 +10,7 @@ from memorybus_console.cli import main
 from memorybus_console.cli.app import build_app
 from memorybus_console.cli.schema import commands_with_json
 
-NO_JSON = {"completion", "mcp", "top"}
+NO_JSON = {"completion", "hook", "mcp", "top"}
 """Commands that print no JSON."""
 
 

@@ -198,7 +198,7 @@ def parse_file(raw: Iterable[bytes], name: str, left_out: LeftOut) -> JsonFile:
         return JsonFile(_number_items(whole, name), single=False)
     if len(lines) > 1 and lines[0].removeprefix(BYTE_ORDER_MARK).strip() == b"[":
         return JsonFile(list(_items_of_torn_list(lines, name, left_out)), single=False)
-    return JsonFile(list(_parse_lines(lines, name, left_out)), single=False)
+    return JsonFile(list(parse_lines(lines, name, left_out)), single=False)
 
 
 def _readable(raw: Iterable[bytes], name: str, left_out: LeftOut) -> Iterator[bytes]:
@@ -238,7 +238,8 @@ def _items_of_torn_list(lines: list[bytes], name: str, left_out: LeftOut) -> Ite
         yield JsonLine(f"{name}: item {number}", number, value)
 
 
-def _parse_lines(lines: Iterable[bytes], name: str, left_out: LeftOut) -> Iterator[JsonLine]:
+def parse_lines(lines: Iterable[bytes], name: str, left_out: LeftOut) -> Iterator[JsonLine]:
+    """Yield the value of each line, numbered from 1; see `parse_file`."""
     for number, line in enumerate(lines, 1):
         where = f"{name}:{number}"
         if line.strip():
