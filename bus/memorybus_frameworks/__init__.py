@@ -1,4 +1,4 @@
 """Agents of other frameworks on the bus, by the public names of memorybus.
 
-Each module needs the extra of its name: `openai_agents`, `langgraph`.
+Each module needs the extra of its framework: `anthropic`, `langgraph`, `openai-agents`.
 """

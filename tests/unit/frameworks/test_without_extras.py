@@ -8,6 +8,7 @@ import sys
 import pytest
 
 _MODULES = {
+    "claude_memory": ("anthropic", "anthropic"),
     "openai_agents": ("agents", "openai-agents"),
     "langgraph_store": ("langgraph", "langgraph"),
     "langchain_middleware": ("langchain", "langgraph"),
