@@ -47,7 +47,7 @@ class HooksInstalled(msgspec.Struct, frozen=True):
     changed: bool
     folder: str
     gateway: str
-    key: str
+    key_id: str
 
 
 class HooksUninstalled(msgspec.Struct, frozen=True):
@@ -224,7 +224,8 @@ def _install(place: HookPlace, owner: Scoped, gateway: str) -> Presentation[Hook
     config |= {"transcripts": transcripts}
     private.write(folder / entry.CONFIG, msgspec.json.encode(config))
     changed = write_hooks(file, host, folder)
-    done = HooksInstalled(str(file), changed, str(folder), gateway, key.rpartition("_")[0])
+    key_id = key.split("_")[1] if key else ""  # the rest is secret
+    done = HooksInstalled(str(file), changed, str(folder), gateway, key_id)
     parts = [
         line(f"{file}: {'hooks written' if changed else 'nothing to change'}"),
         line("next, each in a terminal of its own:"),

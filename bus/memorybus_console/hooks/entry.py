@@ -184,9 +184,12 @@ class _Hook:
         for path in sorted((self._folder / SESSIONS).glob("*.json")):
             if path.stem == own or sent == _MOST_OTHERS:
                 continue
-            with opened(path.parent, path.stem) as progress:
-                if progress is not None:
-                    sent += self._send_other(progress)
+            try:
+                with opened(path.parent, path.stem) as progress:
+                    if progress is not None:
+                        sent += self._send_other(progress)
+            except (Unusable, GatewayRefusal) as error:
+                _log(self._folder, self._clock, f"{path.stem}: {error}")
 
     def _send_other(self, progress: ReadingProgress) -> bool:
         """Return whether a session had something to send."""

@@ -56,6 +56,11 @@ def acts(bus: Everything) -> list[tuple[str, ...]]:
         ("replay", "--cancel", COPY, "--yes"),
         ("forget", "--user", "default", "--reason", "asked", "--yes"),
         ("hermes", "uninstall", "--home", str(bus.hermes())),
+        *(
+            (host, act, "--home", str(bus.directory / host))
+            for host in ("claude", "codex")
+            for act in ("install", "uninstall")
+        ),
     ]
 
 
