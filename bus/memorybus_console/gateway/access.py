@@ -2,9 +2,12 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
+from anyio import CapacityLimiter, to_thread
 from memorybus.clock import Clock
 from memorybus.health.metrics_server import is_loopback
 from starlette.requests import Request
@@ -12,6 +15,14 @@ from starlette.requests import Request
 from memorybus_console.gateway.gateway import ApiCaller
 from memorybus_console.gateway.keys import LOCAL, ApiKey, KeyRing, NoAccess, Right
 from memorybus_console.gateway.problems import RequestRefused
+
+_T = TypeVar("_T")
+
+MOST_THREADS: Final = 256
+"""The most requests that are carried out at once; each has a thread, which may wait."""
+
+MOST_OF_A_KEY: Final = 32
+"""Of these, those of one key: its others wait for their turn."""
 
 _MOST_BUCKETS: Final = 10_000
 _FORWARDED: Final = (
@@ -106,3 +117,20 @@ class RequestRates:
         if room < 1:
             detail = f"key {key.id} has {key.per_second} requests a second; wait a second"
             raise RequestRefused(429, "TooManyRequests", detail)
+
+
+class RequestThreads:
+    """The threads that carry requests out, so that those of one key do not keep others waiting."""
+
+    def __init__(self) -> None:
+        self.limiter = CapacityLimiter(MOST_THREADS)
+        self._by_key: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
+
+    def turn(self, key: ApiKey) -> CapacityLimiter:
+        """Return what a request of a key waits for: ``async with``."""
+        return self._by_key.setdefault(key.id, CapacityLimiter(MOST_OF_A_KEY))
+
+    async def run(self, key: ApiKey, act: Callable[..., _T], *values: object) -> _T:
+        """Return the result of a call on a thread, once the key has a turn."""
+        async with self.turn(key):
+            return await to_thread.run_sync(partial(act, *values), limiter=self.limiter)

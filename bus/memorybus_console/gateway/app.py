@@ -30,7 +30,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as HttpRoute
 
 from memorybus_console.gateway import problems
-from memorybus_console.gateway.access import Gate
+from memorybus_console.gateway.access import Gate, RequestThreads
 from memorybus_console.gateway.gateway import ApiCaller, Gateway
 from memorybus_console.gateway.keys import Right
 from memorybus_console.gateway.messages import ExportEvents, TailEvents
@@ -58,6 +58,7 @@ class Api:
     Args:
         gateway: carries them out.
         gate: knows who may call.
+        threads: where requests wait.
         settings: the settings of the bus.
         ends: set when the server ends, so that streams end, too.
         clock: time.
@@ -67,12 +68,14 @@ class Api:
         self,
         gateway: Gateway,
         gate: Gate,
+        threads: RequestThreads,
         settings: Settings,
         ends: asyncio.Event,
         clock: Clock = SYSTEM,
     ) -> None:
         self._gateway = gateway
         self._gate = gate
+        self._threads = threads
         self._settings = settings
         self._ends = ends
         self._clock = clock
@@ -138,7 +141,7 @@ class Api:
         async def answer(request: Request, caller: ApiCaller) -> Response:
             body = await read_body(request) if route.has_body else None
             asked = await run_in_threadpool(read_request, kind, request, body)
-            result = await run_in_threadpool(route.run, self._gateway, caller, asked)
+            result = await self._threads.run(caller.key, route.run, self._gateway, caller, asked)
             if result is None:
                 return Response(status_code=route.status)
             return respond_json(msgspec.json.encode(result), route.status)
@@ -156,9 +159,8 @@ class Api:
         path = Path(name)
         try:
             wanted = ExportRequest(query=query, file=path)
-            done = await run_in_threadpool(
-                run_export, self._settings, wanted, lambda _: None, lambda: None
-            )
+            act = (run_export, self._settings, wanted, lambda _: None, lambda: None)
+            done = await self._threads.run(caller.key, *act)
         except BaseException:
             path.unlink(missing_ok=True)
             raise

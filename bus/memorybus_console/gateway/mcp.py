@@ -15,10 +15,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from memorybus_console.gateway.access import Gate
+from memorybus_console.gateway.access import Gate, RequestThreads
 from memorybus_console.gateway.app import MOST_BODY_BYTES, respond
 from memorybus_console.gateway.gateway import Gateway
-from memorybus_console.gateway.keys import Right
+from memorybus_console.gateway.keys import ApiKey, Right
 from memorybus_console.gateway.messages import SessionRequest
 from memorybus_console.gateway.problems import RequestRefused, problem_of
 from memorybus_console.mcp.server import MemoryServer
@@ -40,14 +40,18 @@ class McpEndpoint:
         bus: the bus.
         gateway: finds sessions.
         gate: knows who may call.
+        threads: where requests wait.
     """
 
-    def __init__(self, bus: MemoryBus, gateway: Gateway, gate: Gate) -> None:
+    def __init__(
+        self, bus: MemoryBus, gateway: Gateway, gate: Gate, threads: RequestThreads
+    ) -> None:
         self._bus = bus
         self._gateway = gateway
         self._gate = gate
+        self._threads = threads
         self._manager = StreamableHTTPSessionManager(
-            MemoryServer(bus, _SESSION.get, _TIMEOUT).build(),
+            MemoryServer(bus, _SESSION.get, _TIMEOUT, threads.limiter).build(),
             json_response=True,
             stateless=True,
             max_request_body_size=MOST_BODY_BYTES,
@@ -63,20 +67,22 @@ class McpEndpoint:
         """Answer one request."""
         request = Request(scope, receive)
         try:
-            session = await run_in_threadpool(self._find_session, request)
+            key, session = await run_in_threadpool(self._find_session, request)
         except (MemoryBusError, msgspec.ValidationError, RequestRefused) as error:
             problem = problem_of(error, self._bus.settings.secrets)
             await respond(problem)(scope, receive, send)
             return
         mark = _SESSION.set(session)
         try:
-            await self._manager.handle_request(scope, receive, send)
+            async with self._threads.turn(key):
+                await self._manager.handle_request(scope, receive, send)
         finally:
             _SESSION.reset(mark)
 
-    def _find_session(self, request: Request) -> Session:
+    def _find_session(self, request: Request) -> tuple[ApiKey, Session]:
         caller = self._gate.admit(request, "tools")
         for right in _RIGHTS:
             caller.key.check(right)
         named = {"session": f"mcp-{caller.key.id}"} | dict(request.query_params)
-        return self._gateway.session(caller, msgspec.convert(named, prepared(SessionRequest)))
+        asked = msgspec.convert(named, prepared(SessionRequest))
+        return caller.key, self._gateway.session(caller, asked)

@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
 
-from memorybus_console.gateway.access import Gate
+from memorybus_console.gateway.access import Gate, RequestThreads
 from memorybus_console.gateway.app import Api
 from memorybus_console.gateway.gateway import Gateway
 from memorybus_console.gateway.keys import KeyRing
@@ -91,9 +91,9 @@ def open_gateway(
         with suppress(LogError):  # Redis is away: the providers' tools come when it answers
             ToolsNote(settings, SYSTEM, new_id).refresh()
         with MemoryBus.connect(settings) as bus:
-            gateway, gate = Gateway(bus), Gate(keys, origins, SYSTEM)
-            routes = Api(gateway, gate, settings, ends).routes()
-            mcp = _mcp_endpoint(bus, gateway, gate)
+            gateway, gate, threads = Gateway(bus), Gate(keys, origins, SYSTEM), RequestThreads()
+            routes = Api(gateway, gate, threads, settings, ends).routes()
+            mcp = _mcp_endpoint(bus, gateway, gate, threads)
             yield OpenGateway([*routes, *_mcp_routes(mcp)], mcp, is_keyless, origins)
     finally:
         keys.close()
@@ -106,12 +106,14 @@ def _is_keyless(keys: KeyRing) -> bool:
         return True
 
 
-def _mcp_endpoint(bus: MemoryBus, gateway: Gateway, gate: Gate) -> "McpEndpoint | None":
+def _mcp_endpoint(
+    bus: MemoryBus, gateway: Gateway, gate: Gate, threads: RequestThreads
+) -> "McpEndpoint | None":
     try:
         from memorybus_console.gateway.mcp import McpEndpoint
     except ImportError:
         return None
-    return McpEndpoint(bus, gateway, gate)
+    return McpEndpoint(bus, gateway, gate, threads)
 
 
 def _mcp_routes(mcp: "McpEndpoint | None") -> list[BaseRoute]:

@@ -6,12 +6,13 @@ of a topic. All are of the scope that the server was started with: no argument n
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import unquote
 
 import msgspec
-from anyio import run, to_thread
+from anyio import CapacityLimiter, run, to_thread
 from mcp import MCPError, types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
@@ -75,12 +76,20 @@ class MemoryServer:
         bus: the bus.
         session: returns the session that asks and writes; it has the scope.
         timeout: seconds to wait for providers.
+        limiter: how many handlers work at once; as many as anyio allows if None.
     """
 
-    def __init__(self, bus: MemoryBus, session: Callable[[], Session], timeout: float) -> None:
+    def __init__(
+        self,
+        bus: MemoryBus,
+        session: Callable[[], Session],
+        timeout: float,
+        limiter: CapacityLimiter | None = None,
+    ) -> None:
         self._bus = bus
         self._find_session = session
         self._timeout = timeout
+        self._limiter = limiter
 
     @property
     def _session(self) -> Session:
@@ -88,17 +97,18 @@ class MemoryServer:
 
     def build(self) -> Server[Any]:
         """Return the SDK's server with our handlers."""
+        on_thread = partial(_on_thread, self._limiter)
         return Server(
             "memorybus",
             version=version("memorybus"),
             instructions=_INSTRUCTIONS,
-            on_list_tools=_on_thread(self.list_tools),
-            on_call_tool=_on_thread(self.call_tool),
-            on_list_resources=_on_thread(self.list_resources),
-            on_list_resource_templates=_on_thread(self.list_templates),
-            on_read_resource=_on_thread(self.read_resource),
-            on_list_prompts=_on_thread(self.list_prompts),
-            on_get_prompt=_on_thread(self.get_prompt),
+            on_list_tools=on_thread(self.list_tools),
+            on_call_tool=on_thread(self.call_tool),
+            on_list_resources=on_thread(self.list_resources),
+            on_list_resource_templates=on_thread(self.list_templates),
+            on_read_resource=on_thread(self.read_resource),
+            on_list_prompts=on_thread(self.list_prompts),
+            on_get_prompt=on_thread(self.get_prompt),
         )
 
     # -- tools ------------------------------------------------------------------------------------
@@ -241,12 +251,12 @@ def serve_stdio(bus: MemoryBus, session: Session, timeout: float) -> None:
     run(serve)
 
 
-def _on_thread(handler: Callable[[Any], Any]) -> Any:
+def _on_thread(limiter: CapacityLimiter | None, handler: Callable[[Any], Any]) -> Any:
     """Return a handler as the SDK calls it; the host reads the bus's errors."""
 
     async def handle(_: Any, params: Any) -> Any:
         try:
-            return await to_thread.run_sync(handler, params)
+            return await to_thread.run_sync(handler, params, limiter=limiter)
         except MemoryBusError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
 

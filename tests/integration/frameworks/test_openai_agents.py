@@ -1,8 +1,6 @@
 """The OpenAI Agents SDK itself on the bus, with a scripted model: nothing leaves the machine."""
 
 import asyncio
-import gc
-from collections.abc import Iterator
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
@@ -29,9 +27,9 @@ LADDER = "My brass ladder leans on the plum tree."
 
 
 @pytest.fixture(name="settings")
-def _settings(redis_url: str, make_settings: MakeSettings) -> Iterator[Settings]:
-    yield patient(make_settings(url=redis_url, providers=("holographic",), partitions=2))
-    gc.collect()
+def _settings(redis_url: str, make_settings: MakeSettings) -> Settings:
+    options = {"providers": ("holographic",), "partitions": 2, "prefetch_wait": 20.0}
+    return patient(make_settings(url=redis_url, **options))
 
 
 def elsewhere(settings: Settings, make_settings: MakeSettings) -> Settings:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from helpers.making import MakeSettings
+from helpers.processes.stalls import MARGIN
+from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import patient, wait_applied, worker
 from helpers.web.gateway import Api, gateway, key_ring, make_key, turn
 from helpers.web.pages import told
@@ -17,6 +19,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
 from memorybus.log.stream import EventLog
+from memorybus_console.gateway.access import MOST_OF_A_KEY
 from memorybus_console.gateway.app import MOST_BODY_BYTES, MOST_STREAMS
 from memorybus_console.gateway.keys import RIGHTS
 from memorybus_console.gateway.routes import EXPORT, ROUTES, TAIL, Route
@@ -227,6 +230,23 @@ def test_streams_leave_threads_for_other_requests(settings):
         assert {api.get("/tools").status for _ in range(10)} == {200}
         assert time.monotonic() - began < 5
         assert api.get("/events/tail").status == 503
+
+
+def test_a_key_whose_requests_wait_keeps_no_other_waiting(settings, redis_client):
+    """However many requests of a key wait, others are answered, and so are its own, in turn."""
+    with gateway(settings) as api, ExitStack() as waiting:
+        ann, api.key = make_key(settings, "ann", per_second=0), make_key(settings, "bob")
+        for n in range(2 * MOST_OF_A_KEY):
+            body = {"events": [turn("s", "ann", f"{n}")], "level": "replicated", "timeout": 8}
+            caller = waiting.enter_context(closing(HTTPConnection(api.address, timeout=60)))
+            headers = {"authorization": f"Bearer {ann}", "content-type": "application/json"}
+            caller.request("POST", "/v1/events", json.dumps(body).encode(), headers)
+        wait_until(
+            lambda: len(logged(settings, redis_client)) >= MOST_OF_A_KEY, "as many wait as may"
+        )
+        began = time.monotonic()
+        assert {api.get("/tools").status for _ in range(5)} == {200}
+        assert time.monotonic() - began < 4 + MARGIN
 
 
 def test_a_key_that_ended_or_was_revoked_is_refused_at_once(settings):
