@@ -7,6 +7,7 @@ rows. The provider of a store subclasses `FactProvider`, opens the store and nam
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, tzinfo
+from itertools import islice
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -39,6 +40,7 @@ from memorybus_providers.base import (
     Why,
 )
 from memorybus_providers.deriving.deriver import Due, Material, Passage
+from memorybus_providers.deriving.extractive import ExtractiveDeriver
 from memorybus_providers.embedding.options import MeaningOptions, cache_of
 from memorybus_providers.finding.profile import profile
 from memorybus_providers.finding.search import FactSearch, fit_budget
@@ -284,15 +286,20 @@ class FactProvider(TransactionalProvider):
                 self._note_due(parts, ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Follow the agent's store: add, replace or remove the fact of that store and scope."""
-        kind = KINDS[event.store]
+        """Follow the agent's store: add, replace or remove the fact of that store and scope.
+
+        What was concluded of an entry goes with it, and its session is due to be derived anew.
+        """
+        kind, ended = KINDS[event.store], None
         with self.opened.writing(in_order=True) as parts:
             if event.action == "add":
                 parts.notes.add(Note(kind, event.content), ctx)
             elif event.action == "replace":
-                parts.notes.replace(kind, event.old_text, event.content, ctx)
+                ended = parts.notes.replace(kind, event.old_text, event.content, ctx)
             else:
-                parts.notes.remove(kind, event.old_text, ctx)
+                ended = parts.notes.remove(kind, event.old_text, ctx)
+            if ended and parts.derivations.retract_entry(ended):
+                self._note_due(parts, ctx)
 
     def on_memory_curated(self, event: MemoryCurated, ctx: HookContext) -> None:
         """Keep the state of a fact under its name, whether or not the fact is there yet."""
@@ -314,11 +321,34 @@ class FactProvider(TransactionalProvider):
             self._note_due(parts, ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
-        """Keep what is about to leave the window, unless the turns have brought it already."""
+        """Keep what is about to leave the window, unless the turns have brought it already.
+
+        The reply is what the session's summary should keep of it.
+        """
         with self.opened.writing(in_order=True) as parts:
             parts.utterances.append_unsaid(message_utterances(event.messages, "compression"), ctx)
             self._note_due(parts, ctx)
-        return ""
+        derives = event.wants_reply and self.config.derive_every_turns
+        return self._contribution(event, ctx) if derives else ""
+
+    def _contribution(self, event: ContextCompressing, ctx: HookContext) -> str:
+        """Return the newest summary that a model made of the session, and the extractive one."""
+        scope = RecallScope.own(ctx.scope)
+        with self.opened.reading(scope, _BLOCK_SECONDS) as search:
+            known = search.source.conclusions(ctx.session.id, scope)
+        paraphrased = (
+            conclusion.text
+            for conclusion in known
+            if conclusion.kind == "summary" and conclusion.deriver != ExtractiveDeriver.name
+        )
+        said = [
+            Passage(ctx.event_id, utterance.content, utterance.speaker, ctx.at, utterance.kind)
+            for utterance in message_utterances(event.messages)
+        ]
+        due = Due(ctx.event_id, ctx.at, ctx.scope, ctx.session)
+        concluded = ExtractiveDeriver().derive(Material(due, said))
+        chosen = (conclusion.text for conclusion in concluded if conclusion.kind == "summary")
+        return "\n".join([*islice(paraphrased, 1), *chosen])
 
     def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
         """Note that the session is due to be derived."""

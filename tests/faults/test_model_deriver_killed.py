@@ -20,6 +20,7 @@ from helpers.stories.deriving import (
 )
 from helpers.stories.world import World
 from memorybus.config.model_settings import ModelSettings
+from memorybus_console.operations.forget import Eraser, ErasureOwner, plan_erasure
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(180)]
 
@@ -137,3 +138,25 @@ def test_a_model_that_fails_costs_the_extractive_deriver_nothing(make_world, ser
     assert of_model(world) == []
     asked = server.asked
     assert asked <= 2
+
+
+def test_a_person_who_is_forgotten_while_the_model_thinks_stays_forgotten(make_world, server):
+    """G8: what a worker concludes of a person meanwhile is erased, or never published."""
+    world = make_world(**settings_of(server))
+    tell_and_stop(world, "chat")
+    server.free.clear()
+    world.worker()
+    wait_until(lambda: server.asked == 1, "the model is asked")
+
+    def answer_then(step: str) -> None:
+        if step == "deriving":
+            server.free.set()
+
+    plan = plan_erasure(world.settings, ErasureOwner(user="ada"))
+    erasure = Eraser(world.settings, 20.0, answer_then).erase(plan, "she asked", "tests")
+    server.free.set()
+    assert erasure.problems == []
+    wait_until(lambda: not derives(world), "the round has ended", 60)
+    world.wait_applied()
+    assert kept_kinds(world) == {}
+    assert conclusions(world) == []

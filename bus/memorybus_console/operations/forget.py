@@ -15,7 +15,7 @@ Every step may be repeated: a second run of the command finishes what the first 
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Annotated, Final
 
 import msgspec
@@ -34,8 +34,11 @@ from memorybus.query.filter import Matcher
 from memorybus.query.query import Query, row_of
 from memorybus.recall.model import RecallRequest
 from memorybus.recall.retractions import purge_answers, purge_sessions
+from memorybus.redis.connect import connect_redis
 from memorybus.registry.instances import InstancesView
 from memorybus.text.display import count_text
+from memorybus_workers.deriving.lock import DerivingLock
+from memorybus_workers.hosting.instances import deriving_provider
 
 from memorybus_console.operations import leftovers
 from memorybus_console.operations.archive import open_archive
@@ -48,6 +51,7 @@ from memorybus_console.operations.moments import await_lanes
 from memorybus_console.operations.stores import Stores, checked_stores
 from memorybus_console.result import Column, Remark, Result
 
+_MORE_SECONDS = 60.0  # of the lock that keeps workers from deriving, beyond all waiting
 LOOK_EVERY = 0.2  # seconds until an instance that could not be asked is asked again
 
 OUT_OF_REACH: Final = (
@@ -260,11 +264,12 @@ class Eraser:
             ArchiveError: the tombstone cannot be written; nothing was erased.
             LogError: Redis is away; the command has to be run again.
         """
-        self._step("spools")
-        leftovers.send_spools(self._settings, self._clock)  # now, and not after the erasure
-        tombstone = self._hide(plan, reason, by)
-        self._await_lanes(plan.instances)
-        instances = [self._erase_in(plan.owner, *pair) for pair in plan.instances.items()]
+        with self._nobody_deriving():
+            self._step("spools")
+            leftovers.send_spools(self._settings, self._clock)  # now, and not after the erasure
+            tombstone = self._hide(plan, reason, by)
+            self._await_lanes(plan.instances)
+            instances = [self._erase_in(plan.owner, *pair) for pair in plan.instances.items()]
         self._purge(plan)
         self._discard(plan.letters, reason, by)
         self._compact()
@@ -280,6 +285,27 @@ class Eraser:
             remains=[*_describe_unsealed(log, self._settings), *left, *OUT_OF_REACH],
             problems=self._problems,
         )
+
+    @contextmanager
+    def _nobody_deriving(self) -> Iterator[None]:
+        """Keep workers from publishing what they conclude of the memories that are erased."""
+        self._step("deriving")
+        seconds = (3 + len(self._settings.providers)) * self._wait + _MORE_SECONDS
+        provider = deriving_provider(self._settings)
+        with closing(connect_redis(self._settings)) as redis:
+            lock = DerivingLock(redis, self._settings, provider, new_id(), seconds)
+            until = self._clock.monotonic() + self._wait
+            while not (kept := lock.keep()) and self._clock.monotonic() < until:
+                self._clock.sleep(LOOK_EVERY)
+            if not kept:
+                self._problems.append(
+                    "a worker derives conclusions now, perhaps from these memories: run this again "
+                    "when it has ended (within minutes)"
+                )
+            try:
+                yield
+            finally:
+                lock.end()
 
     def _hide(self, plan: ErasurePlan, reason: str, by: str) -> str:
         """Write the tombstone if there is anything to hide; return its id, or ""."""

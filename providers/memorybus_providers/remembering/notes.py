@@ -18,6 +18,13 @@ NOTE: Final = "note"
 """The kind that the tool writes: the only kind that events of several keys may write."""
 
 
+class EndedEntry(msgspec.Struct, frozen=True):
+    """An entry of a store that was removed: the row of its scope, and the event that wrote it."""
+
+    scope: int
+    event: str
+
+
 class Note(msgspec.Struct, frozen=True):
     """A fact to keep: its kind, its text, and its category and tags."""
 

@@ -8,7 +8,7 @@ from memorybus.events import Derived, MemoryState, Scope
 from memorybus_providers.base import HookContext
 from memorybus_providers.deriving.deriver import Due
 from memorybus_providers.ranking.succession import Correction
-from memorybus_providers.remembering.notes import Note
+from memorybus_providers.remembering.notes import EndedEntry, Note
 from memorybus_providers.remembering.utterances import Utterance
 
 
@@ -49,11 +49,13 @@ class KeepsNotes(Protocol):
         """
         ...
 
-    def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
+    def replace(
+        self, kind: str, old_text: str, content: str, ctx: HookContext
+    ) -> EndedEntry | None:
         """Replace the fact that `old_text` means by `content`; add it if none is meant."""
         ...
 
-    def remove(self, kind: str, old_text: str, ctx: HookContext) -> None:
+    def remove(self, kind: str, old_text: str, ctx: HookContext) -> EndedEntry | None:
         """Remove the fact that `old_text` means: the equal one, else the only one with it."""
         ...
 
@@ -123,6 +125,10 @@ class KeepsDerivations(Protocol):
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
         """Forget some events and what came from them, now or later; return the conclusions' ids."""
+        ...
+
+    def retract_entry(self, entry: EndedEntry) -> list[str]:
+        """Forget what came from an entry of a store that was removed; return the ids."""
         ...
 
     def retracted(self, scope: Scope) -> frozenset[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from memorybus.events import MemoryState
 
 from memorybus_providers.base import HookContext, RecallScope
+from memorybus_providers.deriving.extractive import ExtractiveDeriver
 from memorybus_providers.finding.names import connections, facts_naming, names_beside
 from memorybus_providers.finding.search import FactSearch
 from memorybus_providers.finding.source import FactSource
@@ -145,9 +146,13 @@ class ReadingTools:
         return place | self._conclusions(hit.session, scope) | {"said": said}
 
     def _conclusions(self, session: str, scope: RecallScope) -> ToolResult:
-        """Return the newest summary and topics of a session, each with the id of its event."""
+        """Return the newest summary and topics of a session, each with the id of its event.
+
+        What a model paraphrased goes before chosen sentences, which are there already.
+        """
         newest: ToolResult = {}
-        for conclusion in self._source.conclusions(session, scope):
+        known = self._source.conclusions(session, scope)
+        for conclusion in sorted(known, key=lambda each: each.deriver == ExtractiveDeriver.name):
             if conclusion.kind in {"summary", "topic"}:
                 shown = {"text": conclusion.text, "id": conclusion.id}
                 newest.setdefault(conclusion.kind, shown | {"deriver": conclusion.deriver})

@@ -10,6 +10,7 @@ from memorybus.events import (
     AnyEvent,
     ContextCompressing,
     Derived,
+    MemoryWritten,
     Position,
     Scope,
     SessionEnded,
@@ -296,3 +297,50 @@ def test_a_summary_never_crowds_out_what_was_said(facts):
         told(Derived(kind=kind, text="Ada keeps bees in gardens.", sources=tuple(said)))
     assert before
     assert facts.prefetch("where are the bees?", asked) == before
+
+
+@pytest.mark.parametrize("action", ["remove", "replace"])
+def test_what_was_concluded_of_an_entry_goes_with_it(facts, action):
+    """A store's entry that is removed or replaced stays in no profile, and another one is due."""
+    told = Told(facts)
+    entry = told(MemoryWritten(action="add", store="user", content="Ada's PIN is 4711."))
+    told(Derived(kind="profile", text="PIN 4711", sources=(entry,), deriver="extractive"))
+    new = "Ada keeps bees." if action == "replace" else ""
+    cause = told(MemoryWritten(action=action, store="user", content=new, old_text="PIN"))
+    assert texts(facts) == []
+    assert [due.cause for due in facts.due("extractive", 10)] == [cause]
+    told(Derived(kind="profile", text="PIN 4711 again", sources=(entry,), deriver="extractive"))
+    assert texts(facts) == []
+
+
+GOING = (
+    {"role": "user", "content": "I moved to Bergen in May and work at the harbour office."},
+    {"role": "assistant", "content": "Noted."},
+)
+
+
+def test_a_compression_is_told_what_to_keep(facts):
+    """Who asks gets what is about to go in short, behind the summary that a model has made."""
+    told = Told(facts)
+    said = told(turn("hello"))
+    told(Derived(kind="summary", text="Ada greeted.", sources=(said,), deriver="model"))
+    event = ContextCompressing(messages=GOING, wants_reply=True)
+    step = SampleStep(90, event, ADA, SESSION)
+    reply = facts.on_pre_compress(event, hook_context(step))
+    first, *rest = reply.splitlines()
+    assert first == "Ada greeted."
+    assert "harbour office" in " ".join(rest)
+    silent = msgspec.structs.replace(event, wants_reply=False)
+    assert facts.on_pre_compress(silent, hook_context(step)) == ""
+
+
+def test_a_paraphrased_summary_stands_for_its_session(facts):
+    """`session_search` shows a model's summary where there is one, else the chosen sentences."""
+    told = Told(facts)
+    said = told(turn("I keep bees in Bergen."))
+    for deriver, text in (("extractive", "Ada: I keep bees."), ("model", "Ada is a beekeeper.")):
+        told(Derived(kind="summary", text=text, sources=(said,), deriver=deriver))
+        told(Derived(kind="topic", text="bees", sources=(said,), deriver="extractive"))
+        ctx = hook_context(SampleStep(99, turn("?"), ADA, SESSION))
+        (session,) = facts.handle_tool_call("session_search", {"query": "bees"}, ctx)["sessions"]
+        assert session["summary"]["text"] == text

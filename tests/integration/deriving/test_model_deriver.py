@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -11,8 +12,11 @@ from helpers.services.thinking import answer, data_of, derive, fact, records
 from memorybus.clock import SYSTEM
 from memorybus.config.model_settings import ModelSettings
 from memorybus.errors import ProviderError
+from memorybus.events import Scope, SessionEnded, TurnCompleted
 from memorybus.text.fence import escape
+from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
 from memorybus_providers.contract.derivers import DUE, DeriverContract, passages
+from memorybus_providers.contract.samples import AT, SampleStep, hook_context
 from memorybus_providers.deriving.by_model import MAX_SHOWN_CHARS, ModelDeriver
 from memorybus_providers.deriving.deriver import (
     Conclusion,
@@ -23,8 +27,12 @@ from memorybus_providers.deriving.deriver import (
     check,
     load_deriver,
 )
+from memorybus_providers.dispatch import bind
+from memorybus_providers.holographic import HolographicProvider
 from memorybus_workers.calls.model_gate import open_model
+from memorybus_workers.deriving.round import derived_events
 
+ADA = Scope(agent="coder", user="ada")
 SAID = passages(("user", "I live in Oslo."), ("assistant", "Noted."), ("user", "I keep bees."))
 
 
@@ -170,3 +178,28 @@ def test_it_has_the_name_of_the_settings(make):
     deriver = make()
     assert isinstance(deriver, ModelDeriver)
     assert (deriver.name, deriver.revision) == ("model", "1")
+
+
+def test_a_question_about_what_changed_gets_the_new_value_first(make, tmp_path):
+    """What a model concludes answers before what was said; the old value states until when."""
+    config = ProviderConfig(name="facts", home=tmp_path, derive_every_turns=20, derivers=("model",))
+    store = HolographicProvider(config)
+    store.open()
+    apply, numbers = bind(store), count(1)
+    for text in ("I live in Bergen.", "I live in Oslo now, in a small flat."):
+        for event in (TurnCompleted(user=text, assistant="Noted."), SessionEnded()):
+            number = next(numbers)
+            apply(event, hook_context(SampleStep(number, event, ADA), at=AT + number))
+        (due,) = store.due("model", 10)
+        for name, conclusion in derived_events(make(), store.material(due)):
+            ctx = hook_context(SampleStep(0, conclusion, ADA), at=due.at)
+            apply(conclusion, msgspec.structs.replace(ctx, event_id=name))
+    assert store.due("model", 10) == []
+    scope = RecallScope.own(ADA)
+    first, *rest = store.prefetch("where does the person live?", RecallContext(scope))
+    assert "Oslo" in first.text
+    assert not first.until
+    (old,) = [each for each in rest if each.text == "The person live in Bergen."]
+    assert old.until
+    assert [memory.kind for memory in store.export(scope) if memory.kind == "summary"]
+    store.shutdown()

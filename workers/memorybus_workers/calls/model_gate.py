@@ -1,6 +1,7 @@
 """Opens the model of the settings, behind a gate that all workers share (G10)."""
 
 import random
+from collections.abc import Callable
 
 import msgspec
 from memorybus.clock import Clock
@@ -30,11 +31,21 @@ class ModelGate:
     """Keeps the budgets in Redis, and holds calls back while the service is down.
 
     Belongs to one thread. A reservation that a killed worker leaves behind stays counted.
+
+    Args:
+        keep: prolongs the lock of whoever asks; returns False if another worker has it.
     """
 
     def __init__(
-        self, redis: Redis, keys: Keys, settings: ModelSettings, clock: Clock, rng: random.Random
+        self,
+        redis: Redis,
+        keys: Keys,
+        settings: ModelSettings,
+        clock: Clock,
+        rng: random.Random,
+        keep: Callable[[], bool],
     ) -> None:
+        self._keep = keep
         self._redis, self._keys, self._settings, self._clock = redis, keys, settings, clock
         self._breaker = Breaker(rng)
 
@@ -48,6 +59,9 @@ class ModelGate:
         now = self._clock.monotonic()
         if not self._breaker.admit(now):
             raise Unavailable(f"the model is not asked for a while: {self._breaker.why}")
+        if not self._keep():
+            self._breaker.release_probe()
+            raise Unavailable("another worker asks the model")
         limits = self._settings.limits
         call = scripts.reserve_tokens(self._account(person), tokens, [most for _, most in limits])
         try:
@@ -104,9 +118,16 @@ class ModelGate:
 
 
 def open_model(
-    settings: Settings, redis: Redis, clock: Clock, rng: random.Random
+    settings: Settings,
+    redis: Redis,
+    clock: Clock,
+    rng: random.Random,
+    keep: Callable[[], bool] = lambda: True,
 ) -> ChatModel[Reservation] | None:
     """Return the model of the settings; None if they name none. Nothing is requested yet.
+
+    Args:
+        keep: called before each request; see `ModelGate`.
 
     Raises:
         ConfigError: the variable or the file with its key is missing.
@@ -116,6 +137,6 @@ def open_model(
         return None
     names = {"api_key_env": model.api_key_env, "api_key_file": model.api_key_file}
     key = key_of(names, "the setting model")
-    gate = ModelGate(redis, Keys(settings.namespace), model, clock, rng)
+    gate = ModelGate(redis, Keys(settings.namespace), model, clock, rng, keep)
     endpoint = msgspec.convert(model, prepared(ModelEndpoint), from_attributes=True)
     return ChatModel(endpoint, key, gate, clock)

@@ -2,7 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
@@ -48,13 +49,25 @@ def newest_causes(dues: Sequence[Due]) -> list[Due]:
     return list(newest.values())
 
 
+class Turn(Protocol):
+    """What only one worker has: `memorybus_workers.deriving.lock.DerivingLock`."""
+
+    def keep(self) -> bool:
+        """Take or prolong it; return False if another holder has it."""
+        ...
+
+    def holds(self) -> bool:
+        """Return whether nobody else can have had it since `keep`."""
+        ...
+
+
 class DerivingRound:
     """Derives what is due. Belongs to one thread.
 
     Args:
         derivers: in the order in which they are asked.
         publisher: takes the conclusions.
-        keep_turn: called before each session; returns False if another worker derives now.
+        turn: prolonged before each session; without it nothing is derived or published.
         crash: crash points of fault tests: ``derive.concluded``, ``derive.published``,
             ``derive.logged`` and ``derive.settled``.
         clock: measures how long a deriver rests.
@@ -64,13 +77,13 @@ class DerivingRound:
         self,
         derivers: Sequence[Deriver],
         publisher: Publisher,
-        keep_turn: Callable[[], bool],
+        turn: Turn,
         crash: CrashPoint = no_crash,
         clock: Clock = SYSTEM,
     ) -> None:
         self._derivers = derivers
         self._publisher = publisher
-        self._keep_turn = keep_turn
+        self._turn = turn
         self._crash = crash
         self._clock = clock
         self._tries = Counter[tuple[str, str]]()
@@ -95,7 +108,7 @@ class DerivingRound:
         sessions = set[tuple[Scope, SessionRef]]()
         for due in [due for due in newest_causes(dues) if self._is_rested(deriver, due)][:MAX_DUE]:
             try:
-                if self._keep_turn() and self._conclude(deriver, store.material(due)):
+                if self._turn.keep() and self._conclude(deriver, store.material(due)):
                     sessions.add((due.scope, due.session))
             except Unavailable as error:  # its sessions stay due
                 self._log_waiting(deriver, error)
@@ -130,6 +143,8 @@ class DerivingRound:
         if deriver.rest:
             until = self._clock.monotonic() + deriver.rest
             self._rested[deriver.name, due.scope, due.session] = until
+        if not self._turn.holds():  # somebody may have been forgotten meanwhile
+            return False
         self._crash("derive.concluded")
         for name, event in events:
             self._publish(name, event, due)

@@ -3,7 +3,6 @@
 import random
 import threading
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from functools import cached_property
 
 from memorybus.clock import Clock
@@ -13,7 +12,6 @@ from memorybus.ids import new_id
 from memorybus.outbox.publisher import Publisher
 from memorybus.outbox.rules import SendingContext
 from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import Keys
 from memorybus.registry.lanes import LaneKeys
 from memorybus.testing import CrashPoint
 from memorybus.text.fence import escape
@@ -24,6 +22,7 @@ from memorybus_providers.fact_provider import FactProvider
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls.model_gate import Reservation, open_model
+from memorybus_workers.deriving.lock import DerivingLock
 from memorybus_workers.deriving.round import MAX_DUE, DerivingRound
 from memorybus_workers.hosting.instances import deriving_provider
 from memorybus_workers.jobs.live import LiveInstances
@@ -119,11 +118,11 @@ class DerivingTurn:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._worker = worker.encode()
         self._provider = provider
         self._sending = SendingContext(settings, clock, rng, new_id, crash)
-        self._turn = Keys(settings.namespace).deriving(provider)
         self._redis = connect_redis(settings)
+        waits = 2 * settings.model.timeout if settings.model.base_url else 0.0
+        self._turn = DerivingLock(self._redis, settings, provider, worker, settings.lease + waits)
 
     def run(self) -> int:
         """Derive what is due, unless the provider catches up or another worker derives.
@@ -140,35 +139,19 @@ class DerivingTurn:
         instances = LiveInstances(self._settings, self._clock, self._redis, self._provider)
         serving = instances.find_serving(self._provider)
         lanes = LaneKeys(self._redis, self._settings).states(serving)
-        if sum(lane.backlog for lane in lanes) > _FEW or not self._keep_turn():
+        if sum(lane.backlog for lane in lanes) > _FEW or not self._turn.keep():
             return 0
         try:
             with instances.visit(serving) as store:
                 return self._round.run(store) if isinstance(store, FactProvider) else 0
         finally:
-            self._end_turn()
+            self._turn.end()
 
     def close(self) -> None:
         """Send what Redis takes, and close the spool; unsent events stay in it."""
         if "_publisher" in vars(self):
             self._publisher.close(_END_SECONDS)
         self._redis.close()
-
-    def _keep_turn(self) -> bool:
-        """Take or prolong the turn of this worker; return False if it is another one's."""
-        waits = 2 * self._settings.model.timeout if self._settings.model.base_url else 0
-        ms = round((self._settings.lease + waits) * 1000)
-        if self._redis.set(self._turn, self._worker, nx=True, px=ms):
-            return True
-        return self._has_turn() and bool(self._redis.pexpire(self._turn, ms))
-
-    def _has_turn(self) -> bool:
-        return bool(self._redis.get(self._turn) == self._worker)
-
-    def _end_turn(self) -> None:
-        with suppress(RedisError):  # then it expires
-            if self._has_turn():
-                self._redis.delete(self._turn)
 
     @cached_property
     def _publisher(self) -> Publisher:
@@ -179,10 +162,12 @@ class DerivingTurn:
         means = Means(self._open_model, escape)
         derivers = [load_deriver(name, means) for name in self._settings.derivers]
         crash = self._sending.crash
-        return DerivingRound(derivers, self._publisher, self._keep_turn, crash, self._clock)
+        return DerivingRound(derivers, self._publisher, self._turn, crash, self._clock)
 
     def _open_model(self) -> ChatModel[Reservation]:
-        model = open_model(self._settings, self._redis, self._clock, self._sending.rng)
+        model = open_model(
+            self._settings, self._redis, self._clock, self._sending.rng, self._turn.keep
+        )
         if model is None:
             raise ConfigError("a deriver needs a model, and the setting model has no base_url")
         return model

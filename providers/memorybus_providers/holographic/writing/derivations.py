@@ -15,6 +15,7 @@ from memorybus_providers.base import HookContext
 from memorybus_providers.deriving.deriver import Due
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.ranking.facts import clean
+from memorybus_providers.remembering.notes import EndedEntry
 
 _ADD = """
 insert or ignore into derived(scope, event_id, session, at, kind, content, cause, deriver,
@@ -91,7 +92,14 @@ class SqliteDerivations:
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
         """Forget some events and what came from them, now or later; return the conclusions' ids."""
-        scope, events = self._places.get(ctx).scope, json.dumps([clean(name) for name in event_ids])
+        return self._retract(self._places.get(ctx).scope, [clean(name) for name in event_ids])
+
+    def retract_entry(self, entry: EndedEntry) -> list[str]:
+        """Forget what came from an entry of a store that was removed; return the ids."""
+        return self._retract(entry.scope, [entry.event])
+
+    def _retract(self, scope: int, names: Sequence[str]) -> list[str]:
+        events = json.dumps(names)
         self._db.execute(_RETRACT, (scope, events))
         return [row[0] for row in self._db.execute(_EMPTY, {"scope": scope, "events": events})]
 

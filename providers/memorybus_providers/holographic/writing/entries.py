@@ -16,7 +16,7 @@ from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
 from memorybus_providers.remembering.instructions import INSTRUCTION
-from memorybus_providers.remembering.notes import NOTE, Note
+from memorybus_providers.remembering.notes import NOTE, EndedEntry, Note
 from memorybus_providers.remembering.store_entries import StoreEntries
 
 _INSERT = """
@@ -112,12 +112,16 @@ class KeptFacts(StoreEntries):
     def _is_forgotten(self, name: str, ctx: HookContext) -> bool:
         return curations.is_forgotten(self._db, self._places.get(ctx).scope, name, ctx.at)
 
-    def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+    def end_entry(
+        self, kind: str, old_text: str, successor: str, ctx: HookContext
+    ) -> EndedEntry | None:
         """Remove an entry, and keep what it said as a former entry (see `former`)."""
         fact = self._find_meant(kind, clean(old_text), ctx)
-        if fact is not None:
-            former.keep_former(self._db, fact, ctx.at, successor)
-            self._db.execute("delete from facts where id = ?", (fact,))
+        if fact is None:
+            return None
+        ended = former.keep_former(self._db, fact, ctx.at, successor)
+        self._db.execute("delete from facts where id = ?", (fact,))
+        return ended
 
     def _add_source(self, fact: int, note: Note, ctx: HookContext) -> None:
         """Record an event as a source of a note, which is attributed to one of its sources."""

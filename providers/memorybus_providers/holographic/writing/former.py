@@ -8,12 +8,14 @@ from memorybus_providers.holographic.rows import SCOPES, limits_of
 from memorybus_providers.ranking.ranking import Fact
 from memorybus_providers.ranking.succession import FormerEntry
 from memorybus_providers.ranking.trust import INITIAL_TRUST
+from memorybus_providers.remembering.notes import EndedEntry
 
 MAX_FORMER = 500  # the most former entries of a scope that are read, the newest (G10)
 
 _END = """
 insert into former(scope, session, name, event_id, at, kind, content, until, successor)
 select scope, session, name, event_id, at, kind, content, ?, ? from facts where id = ?
+returning scope, lower(hex(event_id))
 """
 _FORMER: Final = f"""
 select former.id, until, successor, former.name, sessions.name, kind, at, content,
@@ -23,9 +25,9 @@ where former.scope in ({SCOPES}) order by until desc, former.id desc limit {MAX_
 """  # noqa: S608  constants of our own
 
 
-def keep_former(db: sqlite3.Connection, fact: int, until: int, successor: str) -> None:
+def keep_former(db: sqlite3.Connection, fact: int, until: int, successor: str) -> EndedEntry:
     """Keep what an entry says as a former entry; its own row is about to be removed."""
-    db.execute(_END, (until, successor, fact))
+    return EndedEntry(*db.execute(_END, (until, successor, fact)).fetchone())
 
 
 def former_entries(db: sqlite3.Connection, scope: RecallScope) -> list[FormerEntry]:

@@ -14,6 +14,7 @@ from memorybus_providers.deriving.deriver import Due
 from memorybus_providers.postgres.link import Connection
 from memorybus_providers.postgres.texts import decode_text, encode_text
 from memorybus_providers.postgres.writing.places import Places, scope_key
+from memorybus_providers.remembering.notes import EndedEntry
 
 _IN_TURN = "select pg_advisory_xact_lock(hashtext(current_schema() || ' derived'), %s)"
 """A lane that adds a conclusion and one that retracts its source see each other's rows."""
@@ -88,10 +89,16 @@ class PostgresDerivations:
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> list[str]:
         """Forget some events and what came from them, now or later; return the conclusions' ids."""
         scope = self._places.get(self._db, ctx).scope
-        events = [encode_text(name) for name in event_ids]
+        return self._retract(scope, [encode_text(name) for name in event_ids])
+
+    def retract_entry(self, entry: EndedEntry) -> list[str]:
+        """Forget what came from an entry of a store that was removed; return the ids."""
+        return self._retract(entry.scope, [entry.event])
+
+    def _retract(self, scope: int, events: Sequence[str]) -> list[str]:
         self._wait_turn(scope)
-        self._db.execute(_RETRACT, (scope, events))
-        rows = self._db.execute(_EMPTY, {"scope": scope, "events": events})
+        self._db.execute(_RETRACT, (scope, list(events)))
+        rows = self._db.execute(_EMPTY, {"scope": scope, "events": list(events)})
         return [row[0] for row in rows.fetchall()]
 
     def retracted(self, scope: Scope) -> frozenset[str]:

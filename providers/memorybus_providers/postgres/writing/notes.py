@@ -19,7 +19,7 @@ from memorybus_providers.postgres.writing.places import PlaceRows, Places
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
 from memorybus_providers.remembering.instructions import INSTRUCTION
-from memorybus_providers.remembering.notes import NOTE, Note
+from memorybus_providers.remembering.notes import NOTE, EndedEntry, Note
 from memorybus_providers.remembering.store_entries import StoreEntries
 
 _TRIES = 3
@@ -68,6 +68,7 @@ where id = any(%s) and not exists (select 1 from sources where sources.fact = fa
 _END = """
 insert into former(scope, session, name, event_id, at, kind, content, until, successor)
 select scope, session, name, event_id, at, kind, content, %s, %s from facts where id = %s
+returning scope, encode(event_id, 'hex')
 """
 _CONTAINING = """
 select id, content from facts
@@ -143,12 +144,16 @@ class Notes(StoreEntries):
             if fact not in unsaid:
                 self._attribute(fact)
 
-    def end_entry(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+    def end_entry(
+        self, kind: str, old_text: str, successor: str, ctx: HookContext
+    ) -> EndedEntry | None:
         """Remove an entry, and keep what it said as a former entry."""
         fact = self._find_meant(kind, encode_text(old_text), ctx)
-        if fact is not None:
-            self._db.execute(_END, (ctx.at, successor, fact))
-            index.remove(self._db, [fact])
+        if fact is None:
+            return None
+        ended = self._db.execute(_END, (ctx.at, successor, fact)).fetchone()
+        index.remove(self._db, [fact])
+        return EndedEntry(*ended) if ended else None
 
     def _find_or_insert(self, name: str, note: Note, place: PlaceRows, ctx: HookContext) -> int:
         """Return the row of a note, which is locked; make it if it is missing."""

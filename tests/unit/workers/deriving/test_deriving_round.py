@@ -39,9 +39,23 @@ class Published:
         return self.answers
 
 
+class OnlyWorker:
+    """The turn of a worker that is alone, until a test takes it away."""
+
+    has = True
+
+    def keep(self) -> bool:
+        """Take it."""
+        return self.has
+
+    def holds(self) -> bool:
+        """Return whether it was not taken away."""
+        return self.has
+
+
 def deriving_round(derivers: Sequence[Deriver], taken: Published) -> DerivingRound:
     """Return a round of the only worker."""
-    return DerivingRound(derivers, taken, lambda: True)
+    return DerivingRound(derivers, taken, OnlyWorker())
 
 
 class Scripted(Deriver):
@@ -219,7 +233,7 @@ def test_a_session_is_derived_again_only_after_a_rest(store):
     clock, asked = FakeClock(), []
     resting = Scripted(lambda material: asked.append(material) or [])
     resting.rest = 300.0
-    deriving = DerivingRound([resting], Published(), lambda: True, clock=clock)
+    deriving = DerivingRound([resting], Published(), OnlyWorker(), clock=clock)
     deriving.run(store)
     tell(store, SessionEnded(), first=9)
     clock.wall_ms -= 10_000_000
@@ -230,3 +244,16 @@ def test_a_session_is_derived_again_only_after_a_rest(store):
     deriving.run(store)
     assert len(asked) == 2
     assert store.due("scripted", 10) == []
+
+
+def test_what_was_concluded_without_the_turn_is_not_published(store):
+    """Whoever lost the turn while the deriver thought publishes nothing; the session stays due."""
+    turn, taken = OnlyWorker(), Published()
+
+    def script(material: Material) -> list[Conclusion]:
+        turn.has = False
+        return [Conclusion(kind="fact", text="x", sources=tuple(material.sources))]
+
+    assert DerivingRound([Scripted(script)], taken, turn).run(store) == 0
+    assert taken.events == {}
+    assert len(store.due("scripted", 10)) == 1
