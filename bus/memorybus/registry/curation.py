@@ -17,7 +17,7 @@ LEASE_MS = 60_000  # milliseconds after which a run that shows no life makes roo
 RUNS_KEPT = 100  # how many runs are remembered, the newest (G10); their changes stay in the history
 _DUE = "due"
 _RUN = "run:"
-Phase = Literal["ageing", "repetitions", "done"]
+Phase = Literal["ageing", "repetitions", "asking", "done"]
 
 
 class CuratorBusy(MemoryBusError):
@@ -25,14 +25,16 @@ class CuratorBusy(MemoryBusError):
 
 
 class Repetition(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that repeats another one of the same owner."""
+    """A memory that shall be archived, and which of its owner stands for it."""
 
     memory: str  # its name
-    successor: str  # the name of the memory that says the same
+    successor: str  # the name of the memory that stands for it; "" for none
     agent: str
     user: str
     workspace: str = ""
     reason: str = ""  # why, for people
+    text: str = ""  # what the successor says, if it does not exist yet
+    cited: tuple[str, ...] = ()  # the memories that this rests on: all must be as they were
 
 
 class CuratorRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,7 +48,11 @@ class CuratorRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memories: int = 0  # how many memories it looked at
     counts: dict[str, int] = {}  # how many memories it gave each state
     waiting: tuple[Repetition, ...] = ()  # repetitions that wait for a person
-    unable: dict[str, str] = {}  # providers whose memories it could not see, with the reason
+    rejected: tuple[Repetition, ...] = ()  # those of them that a person rejected
+    unable: dict[str, str] = {}  # providers that it could not see, and "model", with the reason
+    judged: tuple[str, ...] = ()  # digests of what a model was shown together; see `proposing`
+    tokens: int = 0  # how many that took
+    refused: tuple[str, ...] = ()  # why proposals of the model were refused
     failed: str = ""  # why it failed; "" if it did not
 
 
@@ -87,8 +93,9 @@ class CuratorRuns:
                 f"status. A run that was killed makes room within {LEASE_MS // 1000} s"
             )
 
-    def keep_lease(self, run: str) -> None:
-        if not self._prolong(run, LEASE_MS):
+    def keep_lease(self, run: str, more_ms: int = 0) -> None:
+        """Stay the only run, for so many milliseconds more than `LEASE_MS`."""
+        if not self._prolong(run, LEASE_MS + more_ms):
             raise CuratorBusy(
                 f"this run was suspended for over {LEASE_MS // 1000} s and has ended; what it "
                 "changed stays: memorybus curator report"

@@ -30,7 +30,8 @@ class RunCurator(Action[PlannedCuration, CurationReport]):
     def plan(self, ground: Ground) -> PlannedCuration:
         """Return what would be done; change nothing."""
         with curation.opened(ground.settings, ground.clock) as curator:
-            return curation.plan_report(curator.plan(review=self.repetitions == "review"))
+            plan = curator.plan(review=self.repetitions == "review")
+            return curation.plan_report(plan, len(curator.groups(plan)))
 
     def carry_out(self, ground: Ground) -> CurationReport:
         """Run it, and wait until providers have applied what it changed."""
@@ -104,7 +105,7 @@ class UnpinMemory(PinMemory):
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptRepetitions(Curation):
-    """Archive the repetitions that wait in a run, as far as they still hold.
+    """Do what waits in a run, as far as it still holds.
 
     Attributes:
         run: the beginning of the run's id.
@@ -118,6 +119,31 @@ class AcceptRepetitions(Curation):
     def changes(self, ground: Ground, curator: Curator) -> Sequence[Change]:
         """Return the changes."""
         return curation.accepting(curator.read()[0], curation.find_run(curator, self.run))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RejectProposals(Action[PlannedCuration, CurationReport]):
+    """Drop what waits in a run; it is not proposed again.
+
+    Attributes:
+        run: the beginning of the run's id.
+    """
+
+    title = "reject proposals"
+    recorded = ("run",)
+    is_harmless = True
+
+    run: str = ""
+
+    def plan(self, ground: Ground) -> PlannedCuration:
+        """Return what would be dropped."""
+        with curation.opened(ground.settings, ground.clock) as curator:
+            run = curation.find_run(curator, self.run)
+            return curation.waiting_report(run, curator.read()[0])
+
+    def carry_out(self, ground: Ground) -> CurationReport:
+        """Drop it."""
+        return curation.reject_waiting(ground.settings, self.run, ground.clock)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from memorybus_console.actions.action import Action
 from memorybus_console.actions.curation import (
     AcceptRepetitions,
     PinMemory,
+    RejectProposals,
     RunCurator,
     UndoCuration,
     UnpinMemory,
@@ -35,6 +36,7 @@ ACTIONS: Final[tuple[type[Action[Any, Any]], ...]] = (
     Forget,
     RunCurator,
     PinMemory,
+    RejectProposals,
     UnpinMemory,
     AcceptRepetitions,
     UndoCuration,

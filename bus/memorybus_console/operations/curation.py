@@ -11,13 +11,14 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.events import MemoryCurated, MemoryState, Scope
+from memorybus.events import Derived, MemoryCurated, MemoryState, Scope
 from memorybus.log.entry import parse_entry_id
 from memorybus.query.query import Query
 from memorybus.registry.curation import CuratorRun, Repetition
 from memorybus.registry.instances import live_name
 from memorybus.testing import crash_points
 from memorybus_workers.curating.curator import CurationPlan, Curator
+from memorybus_workers.curating.proposing import fact_name
 from memorybus_workers.curating.repetitions import MemoryId, accepted
 from memorybus_workers.curating.transitions import Change, CuratedMemory
 
@@ -26,7 +27,7 @@ from memorybus_console.operations.moments import await_lanes
 from memorybus_console.operations.stores import Stores
 from memorybus_console.result import HIDDEN, TEXT, TIME, Column, Remark, Result
 
-_EVENTS: Final = Query(types=(MemoryCurated.__name__,))
+_EVENTS: Final = Query(types=(MemoryCurated.__name__, Derived.__name__))
 
 _SLACK_MS: Final = 3_600_000
 """How far the clock of Redis may have been set back since a run, milliseconds."""
@@ -60,6 +61,7 @@ class PlannedCuration(Result, frozen=True):
         changes: what would change.
         waiting: repetitions that would wait for a person.
         unable: providers whose memories cannot be seen, with the reason.
+        questions: how many questions a model would be asked; what it proposes is not known before.
         executed: never.
     """
 
@@ -67,11 +69,12 @@ class PlannedCuration(Result, frozen=True):
     changes: tuple[CuratedLine, ...] = ()
     waiting: Annotated[tuple[CuratedLine, ...], Column(title="waiting for a person")] = ()
     unable: Annotated[dict[str, str], HIDDEN] = msgspec.field(default_factory=dict)
+    questions: int = 0
     executed: Annotated[bool, HIDDEN] = False
 
     def headline(self) -> str:
         """Return that nothing would change, if so."""
-        return "" if self.changes or self.waiting else "nothing would change"
+        return "" if self.changes or self.waiting or self.questions else "nothing would change"
 
     def notes(self) -> Iterator[Remark]:
         """Yield what could not be seen."""
@@ -87,11 +90,16 @@ class CurationReport(Result, frozen=True):
         run: its id; "" if there was nothing to change.
         by: who began it.
         began, ended: when; 0 if it has not.
-        phase: what it does, or did when it was killed: ageing, repetitions, done.
+        phase: what it does, or did when it was killed: ageing, repetitions,
+            asking (a model), done.
         memories: how many memories it looked at.
         changes: what it changed.
-        waiting: repetitions that wait for a person.
-        unable: providers whose memories it could not see, with the reason.
+        waiting: what waits for a person.
+        asked: how many questions a model was asked.
+        tokens: how many tokens that took.
+        refused: why proposals of the model were refused.
+        unable: providers whose memories it could not see, and ``model`` if it did not answer, with
+            the reason.
         behind: instances that have not applied the changes yet, with how many events they lack.
         problem: why it failed; "" if it did not.
         executed: always.
@@ -108,6 +116,9 @@ class CurationReport(Result, frozen=True):
     unable: Annotated[dict[str, str], HIDDEN] = msgspec.field(default_factory=dict)
     behind: Annotated[dict[str, int], HIDDEN] = msgspec.field(default_factory=dict)
     problem: str = ""
+    asked: int = 0
+    tokens: int = 0
+    refused: Annotated[tuple[str, ...], HIDDEN] = ()
     executed: Annotated[bool, HIDDEN] = True
 
     def headline(self) -> str:
@@ -118,10 +129,12 @@ class CurationReport(Result, frozen=True):
         """Yield what could not be seen, who is behind, and the next command."""
         for name, why in self.unable.items():
             yield Remark(f"{name}: {why}")
+        for why in self.refused:
+            yield Remark(f"a proposal was refused: {why}")
         for name, missing in self.behind.items():
             yield Remark(f"{name} has not applied it yet: it lacks {missing} events", "yellow")
         if self.run and self.waiting:
-            yield Remark(f"archive what waits: memorybus curator accept {self.run}")
+            yield Remark(f"do what waits: memorybus curator accept {self.run} (or reject)")
         if self.run and self.changes:
             yield Remark(f"take it back: memorybus curator undo {self.run}")
 
@@ -286,13 +299,14 @@ def find_memory(
     return owned[0]
 
 
-def plan_report(plan: CurationPlan) -> PlannedCuration:
+def plan_report(plan: CurationPlan, questions: int) -> PlannedCuration:
     """Return a plan with the texts of its memories."""
     return PlannedCuration(
         len(plan.known),
         _lines_of((*plan.aged, *plan.repeated)),
         tuple(_waiting_line(one, plan.known) for one in plan.waiting),
         plan.unable,
+        questions,
     )
 
 
@@ -307,10 +321,14 @@ def undoing(
     """Return the changes that take a run back, of the memories that are still as it left them.
 
     A repetition that comes back is pinned with the memory that stood for it: else the next run
-    would archive it again.
+    would archive it again. A memory that the run made is archived for good instead.
     """
     changes: dict[MemoryId, Change] = {}
+    made: set[MemoryId] = set()
     for scope, event in events_of(settings, run):
+        if isinstance(event, Derived):
+            made.add((scope, fact_name(scope, event.text)))
+            continue
         memory = known.get((scope, event.memory))
         if memory is None or (memory.state, memory.successor) != (event.after, event.successor):
             continue
@@ -318,9 +336,28 @@ def undoing(
         kept: MemoryState = "pinned" if event.successor else event.before
         changes[scope, event.memory] = Change(memory, kept, reason)
         successor = known.get((scope, event.successor))
-        if successor is not None and successor.state != "pinned":
-            changes[scope, successor.name] = Change(successor, "pinned", reason)
+        if successor is not None and successor.state not in {"pinned", "archived"}:
+            is_made = (scope, successor.name) in made
+            after = ("archived", reason, event.memory) if is_made else ("pinned", reason)
+            changes[scope, successor.name] = Change(successor, *after)
     return list(changes.values())
+
+
+def waiting_report(run: CuratorRun, known: Mapping[MemoryId, CuratedMemory]) -> PlannedCuration:
+    """Return what waits in a run."""
+    lines = tuple(_waiting_line(proposal, known) for proposal in run.waiting)
+    return PlannedCuration(len(lines), waiting=lines)
+
+
+def reject_waiting(settings: Settings, name: str, clock: Clock) -> CurationReport:
+    """Drop what waits in a run, and return the run.
+
+    Raises:
+        ConfigError: no run, or several, have such an id.
+    """
+    with opened(settings, clock) as curator:
+        run = curator.reject(find_run(curator, name))
+        return _report_of(settings, curator, run, curator.read()[0])
 
 
 def accepting(known: Mapping[MemoryId, CuratedMemory], run: CuratorRun) -> list[Change]:
@@ -371,17 +408,19 @@ def await_applied(settings: Settings, wait: float, clock: Clock) -> dict[str, in
         return await_lanes(stores, curating, wait, clock)
 
 
-def events_of(settings: Settings, run: CuratorRun) -> list[tuple[Scope, MemoryCurated]]:
-    """Return the events of a run with the owners of the memories, the oldest first."""
-    found: list[tuple[Scope, MemoryCurated]] = []
+def events_of(settings: Settings, run: CuratorRun) -> list[tuple[Scope, MemoryCurated | Derived]]:
+    """Return the events of a run with the owners of the memories, what it made first."""
+    found: list[tuple[Scope, MemoryCurated | Derived]] = []
     with closing(journal.open_history(settings)) as history:
         for logged in history.scan_backward(_EVENTS):
             if parse_entry_id(logged.position.entry)[0] < run.began - _SLACK_MS:
                 break
             event = logged.envelope.event
-            if isinstance(event, MemoryCurated) and event.run == run.id:
-                found.append((_owner_of(logged.envelope.scope), event))
-    return found[::-1]
+            match event:
+                case MemoryCurated(run=run.id) | Derived(cause=run.id):
+                    found.append((_owner_of(logged.envelope.scope), event))
+    found.reverse()
+    return sorted(found, key=lambda pair: isinstance(pair[1], MemoryCurated))
 
 
 def _report_of(
@@ -403,7 +442,7 @@ def _report(
 ) -> CurationReport:
     return CurationReport(
         run.id, run.by, run.began, run.ended, run.phase, run.memories, changes, waiting,
-        run.unable, behind, run.failed,
+        run.unable, behind, run.failed, len(run.judged), run.tokens, run.refused,
     )  # fmt: skip
 
 
@@ -426,8 +465,12 @@ def _lines_of(changes: Sequence[Change]) -> tuple[CuratedLine, ...]:
 
 
 def _event_line(
-    scope: Scope, event: MemoryCurated, known: Mapping[MemoryId, CuratedMemory]
+    scope: Scope, event: MemoryCurated | Derived, known: Mapping[MemoryId, CuratedMemory]
 ) -> CuratedLine:
+    if isinstance(event, Derived):
+        name = fact_name(scope, event.text)
+        reason = f"made of {len(event.sources)} by {event.model}"
+        return _line(scope, name, "new", reason, event.text)
     memory = known.get((scope, event.memory))
     change = f"{event.before} → {event.after}"
     return _line(scope, event.memory, change, event.reason, memory.text if memory else "")
@@ -436,8 +479,9 @@ def _event_line(
 def _waiting_line(proposal: Repetition, known: Mapping[MemoryId, CuratedMemory]) -> CuratedLine:
     scope = Scope(agent=proposal.agent, user=proposal.user, workspace=proposal.workspace)
     memory = known.get((scope, proposal.memory))
-    reason = f"repeats {proposal.successor}: {proposal.reason}"
-    return _line(scope, proposal.memory, "→ archived", reason, memory.text if memory else "")
+    text = memory.text if memory else ""
+    shown = f"{text} → {proposal.text}" if proposal.text else text
+    return _line(scope, proposal.memory, "→ archived", proposal.reason, shown)
 
 
 def _line(scope: Scope, memory: str, change: str, reason: str, text: str) -> CuratedLine:

@@ -87,6 +87,7 @@ def curations(bus: Everything) -> list[tuple[str, ...]]:
         ("curator", "report", "1"),
         ("curator", "unpin", kept["name"]),
         ("curator", "accept", run),
+        ("curator", "reject", run),
         ("curator", "undo", run),
         ("curator", "status"),
     ]

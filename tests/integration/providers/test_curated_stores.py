@@ -13,6 +13,7 @@ import pytest
 from helpers.providers.digested import Told, apply_batch, interleaved
 from memorybus.events import (
     AnyEvent,
+    Derived,
     MemoryCurated,
     MemoryWritten,
     Scope,
@@ -144,6 +145,27 @@ def test_an_archived_memory_is_in_no_prompt_but_tools_find_it(store):
     assert "tea at nine" in block
     marked = {one["text"]: one.get("archived") for one in store.read("memory_list")["results"]}
     assert marked == {"tea at four": True, "tea at nine": None, "tea is in the tin": None}
+
+
+def test_a_derived_fact_ages_as_a_note_does(store, opened):
+    """Archived: in no prompt, found and marked by tools, back by use; a rebuild gives the same."""
+    store.tell("a", Derived(kind="fact", text="tea comes from the hills", cause="c", deriver="d"))
+    (fact,) = (one.name for one in store.provider.curated(MINE) if "hills" in one.text)
+    store.tell("a", curated(fact, "archived"))
+
+    assert "tea comes from the hills" not in store.prompt("Where does tea come from?")
+    assert "hills" not in store.provider.system_prompt_block(MINE)
+    again = opened()
+    for told in store.told:
+        again.apply(told)
+    assert again.states() == store.states()
+    assert list(again.provider.digest()) == list(store.provider.digest())
+
+    marked = {one["text"]: one.get("archived") for one in store.read("memory_list")["results"]}
+    assert marked["tea comes from the hills"] is True
+    store.provider.config.clock.advance(2 * DAY)
+    store.ids("tea from the hills")
+    assert "tea comes from the hills" in store.prompt("Where does tea come from?")
 
 
 def test_a_stale_memory_is_recalled_as_before(store):

@@ -6,16 +6,17 @@ the memories as they are then.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import islice
 from typing import Any
 
 import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import MemoryBusError
-from memorybus.events import MemoryCurated, Scope, SessionRef
-from memorybus.ids import NewId, derived_id, new_id
+from memorybus.errors import ConfigError, MemoryBusError, MissingProvider, ProviderError
+from memorybus.events import Derived, MemoryCurated, Scope, SessionRef
+from memorybus.ids import NewId, derived_id, new_id, new_rng
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector, ReadKept
 from memorybus.log.stream import EventLog
 from memorybus.msgspec_types import prepared
@@ -28,7 +29,10 @@ from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.roster import Roster
 from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import StoredMemory
+from memorybus_providers.deriving.model import ChatModel, UnreadableAnswer
 
+from memorybus_workers.calls.model_gate import open_model
+from memorybus_workers.curating.proposing import TASK, AlikeMemories, Proposals, find_groups, judge
 from memorybus_workers.curating.repetitions import (
     MemoryId,
     accepted,
@@ -54,6 +58,18 @@ _BATCH = 200
 
 _LOG_SECONDS = 10.0
 """Seconds to wait until Redis has taken a batch; what it has not taken stays spooled."""
+
+MAX_QUESTIONS = 10
+"""The most questions of a run to a model; the next run asks others (G10)."""
+
+_ASK_SECONDS = 240.0
+"""Seconds after which a run asks nothing more."""
+
+_TRIES = 4
+"""How often the model may be asked about one group: an answer and its repair, each twice."""
+
+REVISION = "1"
+"""The version of what the model is asked; facts that come from it carry this."""
 
 _CATCH_UP_SECONDS = 10.0
 _POLL_SECONDS = 0.1
@@ -85,7 +101,8 @@ class Curator:
     """Runs the curator. Belongs to one thread; `close` it.
 
     Args:
-        crash: crash points of fault tests: ``curator.published``, ``curator.aged``.
+        crash: crash points of fault tests: ``curator.published``, ``curator.aged``,
+            ``curator.asking``, ``curator.asked``, ``curator.stated``.
     """
 
     def __init__(
@@ -121,14 +138,28 @@ class Curator:
         """
         known, unable = self.read(keep)
         now = self._clock.now_ms()
+        rejected = {_pair(each) for run in self.runs.newest() for each in run.rejected}
         aged = transitions(known.values(), now, self._settings)
         after = apply_changes(known, aged, now)
         same, contained = find_repetitions(after.values()), find_contained(after.values())
         repeated = [] if review else accepted(same, after)
         settled = {change.memory.name for change in repeated}
-        open_questions = [one for one in (*same, *contained) if one.memory not in settled]
+        open_questions = [
+            each
+            for each in (*same, *contained)
+            if each.memory not in settled and _pair(each) not in rejected
+        ]
         waiting = tuple(open_questions[:_MOST_WAITING])
         return CurationPlan(known, tuple(aged), tuple(repeated), waiting, unable)
+
+    def groups(self, plan: CurationPlan) -> list[AlikeMemories]:
+        """Return what the model of the settings would be asked about; none without a model."""
+        if not self._settings.model.base_url:
+            return []
+        now = self._clock.now_ms()
+        after = apply_changes(plan.known, (*plan.aged, *plan.repeated), now)
+        judged = {digest for run in self.runs.newest() for digest in run.judged}
+        return list(islice(find_groups(after.values(), judged), MAX_QUESTIONS))
 
     def run(self, by: str, *, review: bool = False) -> CuratorRun:
         """Do what `plan` returns; what it publishes is applied by every provider that can.
@@ -144,7 +175,8 @@ class Curator:
             compared = msgspec.structs.replace(aged, phase="repetitions", waiting=plan.waiting)
             self.runs.put(compared)
             self._crash("curator.aged")
-            return self._finish(self._publish(compared, plan.repeated))
+            repeated = self._publish(compared, plan.repeated)
+            return self._finish(self._ask(repeated, self.groups(plan), review=review))
 
     def apply(self, by: str, changes: Sequence[Change]) -> CuratorRun:
         """Publish changes that a person decided about, as a run of their own.
@@ -154,6 +186,69 @@ class Curator:
         """
         with self._leased(by) as begun:
             return self._finish(self._publish(begun, changes))
+
+    def reject(self, run: CuratorRun) -> CuratorRun:
+        """Drop what waits in a run; it is not proposed again."""
+        rejected = msgspec.structs.replace(run, waiting=(), rejected=(*run.rejected, *run.waiting))
+        self.runs.put(rejected)
+        return rejected
+
+    # -- asking a model -----------------------------------------------------------------------
+
+    def _ask(self, run: CuratorRun, groups: Sequence[AlikeMemories], *, review: bool) -> CuratorRun:
+        """Ask the model about groups, and publish what holds.
+
+        What is asked is in the run's record before: a pass that is killed or hangs is not repeated.
+        A model that does not answer ends the pass, and the next run asks again.
+        """
+        if not groups:
+            return run
+        run = msgspec.structs.replace(run, phase="asking")
+        until = self._clock.monotonic() + _ASK_SECONDS
+        try:
+            model = open_model(self._settings, self._redis, self._clock, new_rng())
+            if model is None:
+                return run
+            with closing(model):
+                for group in groups:
+                    if self._clock.monotonic() < until:
+                        run = self._ask_about(run, group, model, review=review)
+        except (ProviderError, MissingProvider, ConfigError) as error:
+            run = msgspec.structs.replace(run, unable={**run.unable, "model": str(error)[:500]})
+        return run
+
+    def _ask_about(
+        self, run: CuratorRun, group: AlikeMemories, model: ChatModel[Any], *, review: bool
+    ) -> CuratorRun:
+        self.runs.keep_lease(run.id, round(_TRIES * 1000 * self._settings.model.timeout))
+        asked = msgspec.structs.replace(run, judged=(*run.judged, group.digest))
+        self.runs.put(asked)
+        self._crash("curator.asking")
+        try:
+            answer = model.ask(Proposals, TASK, group.data(), group.scope.user)
+        except UnreadableAnswer as error:
+            return msgspec.structs.replace(asked, refused=(*asked.refused, str(error)[:500]))
+        except ProviderError:
+            self.runs.put(run)
+            raise
+        self._crash("curator.asked")
+        found = judge(group, answer.value.proposals, answer.model)
+        recorded = msgspec.structs.replace(
+            asked,
+            waiting=(*asked.waiting, *found.sure, *found.waiting)[:_MOST_WAITING],
+            refused=(*asked.refused, *found.refused)[:_MOST_WAITING],
+            tokens=asked.tokens + answer.tokens_in + answer.tokens_out,
+        )
+        self.runs.put(recorded)
+        if review or not found.sure:
+            return recorded
+        # Whoever pinned or forgot something meanwhile is right.
+        known = self.read(lambda: self.runs.keep_lease(run.id))[0]
+        changes = accepted(found.sure, known)
+        gone = {(*_owner(change.memory.scope), change.memory.name) for change in changes}
+        left = [each for each in recorded.waiting if _pair(each)[:4] not in gone]
+        published = self._publish(recorded, changes)
+        return msgspec.structs.replace(published, waiting=tuple(left))
 
     def _finish(self, run: CuratorRun) -> CuratorRun:
         done = msgspec.structs.replace(run, phase="done", ended=self.runs.now_ms())
@@ -168,7 +263,8 @@ class Curator:
             self.runs.put(run)
             yield run
         except MemoryBusError as error:
-            self.runs.put(msgspec.structs.replace(run, failed=str(error)[:500]))
+            current = next((each for each in self.runs.newest() if each.id == run.id), run)
+            self.runs.put(msgspec.structs.replace(current, failed=str(error)[:500]))
             raise
         finally:
             self.runs.release(run.id)
@@ -241,16 +337,41 @@ class Curator:
 
     def _publish(self, run: CuratorRun, changes: Sequence[Change]) -> CuratorRun:
         """Publish changes, and count them in the run's record."""
-        counts = dict(run.counts)
+        counts, stated = dict(run.counts), set[str]()
         with MemoryBus.connect(self._settings) as bus:
             for first in range(0, len(changes), _BATCH):
                 self.runs.keep_lease(run.id)
                 for change in changes[first : first + _BATCH]:
+                    if change.fact and change.successor not in stated:
+                        stated.add(change.successor)
+                        self._state(bus, run.id, change)
                     self._publish_one(bus, run.id, change)
                     counts[change.after] = counts.get(change.after, 0) + 1
                     self._crash("curator.published")
                 bus.flush("logged", timeout=_LOG_SECONDS)
         return msgspec.structs.replace(run, counts=counts)
+
+    def _state(self, bus: MemoryBus, run: str, change: Change) -> None:
+        """Publish the memory that stands for others from now on."""
+        scope = change.memory.scope
+        fact = Derived(
+            kind="fact",
+            text=change.fact,
+            sources=change.sources,
+            cause=run,
+            deriver=CURATOR.id,
+            revision=REVISION,
+            model=self._settings.model.name,
+        )
+        bus.publish(
+            fact,
+            key=store_key("user", scope),
+            scope=scope,
+            session=CURATOR,
+            event_id=derived_id("stated", run, *_owner(scope), change.successor),
+            at=self._clock.now_ms(),
+        )
+        self._crash("curator.stated")
 
     def _publish_one(self, bus: MemoryBus, run: str, change: Change) -> None:
         memory, scope = change.memory, change.memory.scope
@@ -271,6 +392,11 @@ class Curator:
         )
 
 
+def _pair(proposal: Repetition) -> tuple[str, ...]:
+    owner = (proposal.agent, proposal.user, proposal.workspace)
+    return (*owner, proposal.memory, proposal.successor)
+
+
 def _owner(scope: Scope) -> tuple[str, str, str]:
     return scope.agent, scope.user, scope.workspace
 
@@ -280,7 +406,7 @@ def _curated_memory(fields: Mapping[str, Any]) -> CuratedMemory:
     scope = Scope(agent=kept.agent, user=kept.user, workspace=kept.workspace)
     return CuratedMemory(
         *(kept.name, scope, kept.text, kept.at, kept.state, kept.since, kept.used, kept.successor),
-        kept.ages,
+        *(kept.ages, kept.event),
     )
 
 

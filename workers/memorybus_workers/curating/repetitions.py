@@ -72,8 +72,8 @@ def accepted(
 ) -> list[Change]:
     """Return the changes of proposals that hold for the memories as they are known now.
 
-    A proposal holds if both memories exist, belong to its owner and are in prompts, and if the one
-    that goes is not pinned and stands for no other.
+    A proposal holds if all memories that it names exist, belong to its owner and are in prompts,
+    and if the one that goes, and those that it cites, are not pinned and stand for no other.
     """
     standing: set[MemoryId] = set()
     changes = []
@@ -81,28 +81,32 @@ def accepted(
     for proposal in proposals:
         scope = Scope(agent=proposal.agent, user=proposal.user, workspace=proposal.workspace)
         source, target = (scope, proposal.memory), (scope, proposal.successor)
-        memory = known.get(source)
+        cited = [known.get((scope, name)) for name in (proposal.memory, *proposal.cited)]
+        changing = [each for each in cited if each is not None and _may_go(each)]
+        stands = not proposal.successor or bool(proposal.text) or is_shown(known.get(target))
         if (
-            memory is None
+            len(changing) < len(cited)
+            or not stands
             or source == target
-            or not is_shown(memory)
-            or memory.state == "pinned"
-            or target not in known
-            or not is_shown(known[target])
             or source in standing | gone
             or target in gone
         ):
             continue
         standing.add(target)
         gone.add(source)
-        reason = f"repeats {proposal.successor}: {proposal.reason}"
-        changes.append(Change(memory, "archived", reason, proposal.successor))
+        sources = tuple(sorted({each.event for each in changing} - {""}))
+        made = (proposal.text, sources if proposal.text else ())
+        changes.append(Change(changing[0], "archived", proposal.reason, proposal.successor, *made))
     return changes
 
 
-def is_shown(memory: CuratedMemory) -> bool:
-    """Return whether a memory may be in prompts."""
-    return memory.state != "archived"
+def _may_go(memory: CuratedMemory) -> bool:
+    return is_shown(memory) and memory.state != "pinned"
+
+
+def is_shown(memory: CuratedMemory | None) -> bool:
+    """Return whether a memory exists and may be in prompts."""
+    return memory is not None and memory.state != "archived"
 
 
 def _shown(memories: Iterable[CuratedMemory]) -> Sequence[CuratedMemory]:
@@ -120,7 +124,7 @@ def _repetition(memory: CuratedMemory, successor: CuratedMemory, reason: str) ->
         agent=memory.scope.agent,
         user=memory.scope.user,
         workspace=memory.scope.workspace,
-        reason=reason,
+        reason=f"repeats {successor.name}: {reason}",
     )
 
 

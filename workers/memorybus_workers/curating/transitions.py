@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 from memorybus.config.settings import Settings
 from memorybus.events import MemoryState, Scope
+from memorybus.text.display import iso
 
 
 class CuratedMemory(msgspec.Struct, frozen=True):
@@ -25,6 +26,7 @@ class CuratedMemory(msgspec.Struct, frozen=True):
         used: when it was last recalled; 0 if never.
         successor: the memory that stands for it; "" for none.
         ages: whether the curator decides how it ages; False if its backend does.
+        event: id of the event that brought it; "" if unknown.
     """
 
     name: str
@@ -36,6 +38,12 @@ class CuratedMemory(msgspec.Struct, frozen=True):
     used: int = 0
     successor: str = ""
     ages: bool = True
+    event: str = ""
+
+    @property
+    def date(self) -> str:
+        """The day on which it was said or written, UTC."""
+        return (iso(self.created) or "unknown")[:10]
 
     @property
     def anchor(self) -> int:
@@ -44,12 +52,20 @@ class CuratedMemory(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A memory that gets another state, and why."""
+    """A memory that gets another state, and why.
+
+    Attributes:
+        successor: the memory that stands for it from now on; "" for none.
+        fact: what the successor says, if it is made now.
+        sources: the events that this was said in.
+    """
 
     memory: CuratedMemory
     after: MemoryState
     reason: str
     successor: str = ""
+    fact: str = ""
+    sources: tuple[str, ...] = ()
 
     def at(self, now: int) -> int:
         """Return the change's time: later than the memory's last change, whatever the clock."""

@@ -33,6 +33,7 @@ def register(app: App) -> None:
     curator.command(run_pin, name="pin")
     curator.command(run_unpin, name="unpin")
     curator.command(run_accept, name="accept")
+    curator.command(run_reject, name="reject")
     curator.command(run_undo, name="undo")
     app.command(curator)
 
@@ -44,7 +45,8 @@ def run_curator(
         bool, Parameter(negative="", help="Show what would change, and change nothing.")
     ] = False,
     review: Annotated[
-        bool, Parameter(negative="", help="Let every repetition wait for `curator accept`.")
+        bool,
+        Parameter(negative="", help="Let every repetition and proposal wait for `curator accept`."),
     ] = False,
     common: Common = DEFAULT,
 ) -> "PlannedCuration | CurationReport | None":
@@ -145,7 +147,7 @@ def run_unpin(
 def run_accept(
     run: RunOption, /, *, reason: CuratorReasonOption = "", common: Common = DEFAULT
 ) -> "PlannedCuration | CurationReport | None":
-    """Archive the repetitions that wait in a run, as far as they still hold.
+    """Do what waits in a run, as far as it still holds.
 
     For example:
 
@@ -154,6 +156,21 @@ def run_accept(
     from memorybus_console.actions.curation import AcceptRepetitions
 
     return act(AcceptRepetitions(run=run, reason=reason), common)
+
+
+@shown
+def run_reject(
+    run: RunOption, /, *, reason: CuratorReasonOption = "", common: Common = DEFAULT
+) -> "PlannedCuration | CurationReport | None":
+    """Drop what waits in a run; it is not proposed again.
+
+    For example:
+
+    - `memorybus curator reject 0198f2c4`
+    """
+    from memorybus_console.actions.curation import RejectProposals
+
+    return act(RejectProposals(run=run, reason=reason), common)
 
 
 @shown

@@ -5,7 +5,12 @@ from typing import Any
 
 from memorybus.errors import ConfigError
 
-from memorybus_console.actions.curation import AcceptRepetitions, RunCurator, UndoCuration
+from memorybus_console.actions.curation import (
+    AcceptRepetitions,
+    RejectProposals,
+    RunCurator,
+    UndoCuration,
+)
 from memorybus_console.operations import curation
 from memorybus_console.web.page import Act, Page, PageRequest
 
@@ -46,6 +51,10 @@ def _accept(request: PageRequest) -> AcceptRepetitions:
     return AcceptRepetitions(run=request.path["run"], reason=request.reason)
 
 
+def _reject(request: PageRequest) -> RejectProposals:
+    return RejectProposals(run=request.path["run"], reason=request.reason)
+
+
 def _here(_: PageRequest) -> str:
     return PAGE.path
 
@@ -60,5 +69,6 @@ PAGE = Page(
         Act("/curator/run", _run, _here),
         Act("/curator/{run}/undo", _undo, _here),
         Act("/curator/{run}/accept", _accept, _here),
+        Act("/curator/{run}/reject", _reject, _here),
     ),
 )
