@@ -77,6 +77,7 @@ MANY_EXAMPLES = 300
 # That examples are made slowly says how busy the machine is, and nothing of what is tested.
 hypothesis.settings.register_profile(
     "memorybus",
+    max_examples=100 if "CI" in os.environ else 40,
     deadline=None,
     database=None,
     derandomize="CI" in os.environ,

@@ -30,6 +30,7 @@ _TIMEOUT = 120
 _OPTIONS = {
     "listen_addresses": "",
     "fsync": "off",
+    "autovacuum": "off",  # it would look at the databases of all tests before
     "max_connections": "200",
     "shared_buffers": "128MB",
     "max_wal_size": "1GB",

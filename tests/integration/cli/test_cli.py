@@ -1,11 +1,16 @@
 """The command line against a real Redis and real workers, as people run it."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
@@ -48,15 +53,25 @@ SAMPLE = {
 }
 
 
+def host(data_dir: Path) -> dict[str, str]:
+    """Return the environment of a host with nothing but a data directory."""
+    return to_environ(Settings(data_dir=data_dir), {"TMPDIR": str(data_dir)})
+
+
 @pytest.fixture(name="env")
 def _env(short_dir: Path) -> dict[str, str]:
-    """Return the environment of a host with nothing but a data directory."""
-    return to_environ(Settings(data_dir=short_dir), {"TMPDIR": str(short_dir)})
+    """Return the environment of a host of this test's own."""
+    return host(short_dir)
 
 
 @pytest.fixture(name="run")
 def _run(env: dict[str, str], spawn: Spawn) -> Run:
     """Run one command of the command line to its end."""
+    return runner(env)
+
+
+def runner(env: dict[str, str]) -> Run:
+    """Return what runs a command on a host."""
 
     def run(
         *words: str | Path, timeout: float = 60.0, providers: str = "", configured: bool = True
@@ -82,12 +97,54 @@ def _run(env: dict[str, str], spawn: Spawn) -> Run:
 @pytest.fixture(name="up")
 def _up(env: dict[str, str], spawn: Spawn) -> Iterator[Child]:
     """Run `memorybus up` until the end of the test."""
+    with is_up(spawn, env) as child:
+        yield child
+
+
+@contextmanager
+def is_up(spawn: Spawn, env: dict[str, str]) -> Iterator[Child]:
+    """Run `memorybus up` while the block runs."""
     child = spawn(*CLI, "up", "--json", env=env)
     child.wait_output('"ready"', timeout=30)
     yield child
     if child.alive:
         child.send(signal.SIGINT)
         child.wait()
+
+
+class Shared(NamedTuple):
+    """A running bus with two files in it: tests that only look share it.
+
+    Attributes:
+        files: what was ingested, a chat as `ana` and conversations of `Ann` and `Bo`.
+        reports: what the ingest of each printed.
+    """
+
+    env: dict[str, str]
+    run: Run
+    up: Child
+    files: list[tuple[str | Path, ...]]
+    reports: list[dict]
+
+
+@pytest.fixture(name="shared", scope="module")
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    """Ingest both files into a bus that runs until all tests of this module are over."""
+    data_dir = Path(tempfile.mkdtemp(prefix="mb-"))
+    place, env = tmp_path_factory.mktemp("shared"), host(data_dir)
+    files: list[tuple[str | Path, ...]] = [
+        (write(place / "chat.jsonl", *FERRY), "--user", "ana"),
+        (write(place / "seven.json", SAMPLE),),
+    ]
+    spawn, run = Spawn(place, uuid.uuid4().hex, data_dir), runner(env)
+    try:
+        with is_up(spawn, env) as child:
+            reports = [result(run("ingest", *words, "--json")) for words in files]
+            caught_up(env)
+            yield Shared(env, run, child, files, reports)
+    finally:
+        spawn.end_all()
+        shutil.rmtree(data_dir, ignore_errors=True)
 
 
 def result(done: Done) -> dict:
@@ -195,13 +252,13 @@ def _is_told(process: psutil.Process) -> bool:
     return bool(int(pending, 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def test_a_second_up_is_refused(up, run):
+def test_a_second_up_is_refused(shared):
     """One data directory has one `up`; the refusal says what to do."""
-    refused = run("up")
+    refused = shared.run("up")
 
     assert refused.returncode == 1
     assert "stop it first" in refused.stderr
-    assert up.alive
+    assert shared.up.alive
 
 
 def test_up_restarts_a_worker_that_died(up, spawn):
@@ -218,30 +275,23 @@ def test_up_restarts_a_worker_that_died(up, spawn):
     wait_until(replaced, "another worker is ready", timeout=30)
 
 
-@pytest.mark.parametrize(
-    ("name", "lines", "events"),
-    [("chat.jsonl", FERRY, 3), ("seven.json", [SAMPLE], 4)],
-    ids=["messages", "locomo"],
-)
-def test_the_same_file_twice_adds_nothing(name, lines, events, up, run, tmp_path, env):
+def test_the_same_file_twice_adds_nothing(shared):
     """Ingest is idempotent: the second time the log does not grow (G2)."""
-    path = write(tmp_path / name, *lines)
+    applied = {p["applied"] for p in result(shared.run("status", "--json"))["providers"]}
+    assert [(one["new_events"], one["level"]) for one in shared.reports] == [
+        (3, "logged"),
+        (4, "logged"),
+    ]
+    for words, first in zip(shared.files, shared.reports, strict=True):
+        second = result(shared.run("ingest", *words, "--json"))
+        assert (second["new_events"], second["turns"]) == (0, first["turns"])
+    again = result(shared.run("status", "--json"))["providers"]
+    assert {(p["applied"], p["backlog"]) for p in again} == {(min(applied), 0)}
 
-    first = result(run("ingest", path, "--json"))
-    second = result(run("ingest", path, "--json"))
 
-    assert (first["new_events"], first["level"]) == (events, "logged")
-    assert (second["new_events"], second["turns"]) == (0, first["turns"])
-    caught_up(env)
-    assert {p["applied"] for p in result(run("status", "--json"))["providers"]} == {events}
-
-
-def test_what_was_ingested_is_recalled_within_its_scope(up, run, tmp_path, env):
+def test_what_was_ingested_is_recalled_within_its_scope(shared):
     """Recall finds a person's memories verbatim, and never another person's."""
-    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
-    result(run("ingest", write(tmp_path / "seven.json", SAMPLE), "--json"))
-    caught_up(env)
-
+    run = shared.run
     ana = result(run("recall", "When does the ferry timetable change?", "--user", "ana", "--json"))
     ann = result(run("recall", "What did I plant? Quince trees?", "--user", "Ann", "--json"))
     nobody = result(run("recall", "quince trees", "--user", "ana", "--json"))
@@ -329,11 +379,11 @@ def _fields(value: object) -> object:
     return set(one) if isinstance(one, dict) else one
 
 
-def test_events_and_sessions_can_be_looked_at(up, run, tmp_path):
+def test_events_and_sessions_can_be_looked_at(shared):
     """The log lists what was ingested, newest last, and the lineage as a tree."""
-    result(run("ingest", write(tmp_path / "seven.json", SAMPLE), "--json"))
-
-    events = result(run("events", "ls", "--json"))
+    run = shared.run
+    listed = result(run("events", "ls", "--json"))
+    events = [event for event in listed if event["session"]["id"].startswith("seven:")]
     chosen = ("--session", "seven:session_2", "--type", "turncompleted", "--limit", "1")
     turns = result(run("events", "ls", *chosen, "--json"))
     sessions = result(run("sessions", "tree", "seven:session_2", "--json"))
@@ -357,45 +407,31 @@ def test_a_replay_applies_everything_again_elsewhere(up, run, tmp_path):
     )
 
 
-def test_the_doctor_hears_the_canary(up, run, env):
-    """On a healthy system every check passes, and the canary leaves no memory behind."""
+def test_the_doctor_hears_the_canary_and_nobody_else_does(up, run, env):
+    """On a healthy system every check passes; the canary leaves no memory, and is shown on demand.
+
+    What a check-up leaves in the log is shown with --all, or by name, and not otherwise.
+    """
     report = result(run("doctor", "--deep", "--json"))
 
     assert report["ok"] is True
     names = [check["name"] for check in report["checks"]]
     assert {"redis", "eviction policy", "durability", "spool", "worker", "canary"} <= set(names)
     caught_up(env)
-    left = result(
-        run(
-            "recall",
-            "What does the canary sing?",
-            "--agent",
-            "doctor",
-            "--user",
-            "doctor",
-            "--json",
-        )
-    )
-    assert left["results"] == []
-
-
-def test_the_doctors_canaries_are_out_of_sight(up, run):
-    """What a check-up leaves in the log is shown with --all, or by name, and not otherwise."""
-    result(run("doctor", "--deep", "--json"))
-
+    asked = ("What does the canary sing?", "--agent", "doctor", "--user", "doctor")
+    assert result(run("recall", *asked, "--json"))["results"] == []
     plain = [result(run(*words, "--json")) for words in (("events", "ls"), ("sessions", "tree"))]
-    events = result(run("events", "ls", "--all", "--json"))
-    (session,) = result(run("sessions", "tree", "--all", "--json"))
-
     assert plain == [[], []]
+    events = result(run("events", "ls", "--all", "--json"))
     assert {event["scope"]["agent"] for event in events} == {"doctor"}
+    (session,) = result(run("sessions", "tree", "--all", "--json"))
     assert session["session"].startswith("doctor:")
     assert run("sessions", "tree", session["session"]).returncode == 0
 
 
-def test_a_provider_that_nobody_serves_is_told(up, run):
+def test_a_provider_that_nobody_serves_is_told(shared):
     """A name in the settings that the running worker does not know fails the check-up."""
-    sick = run("doctor", "--json", providers="builtin,holografic")
+    sick = shared.run("doctor", "--json", providers="builtin,holografic")
 
     assert sick.returncode == 1
     failed = [c for c in json.loads(sick.stdout)["checks"] if not c["ok"]]
@@ -463,10 +499,10 @@ def test_up_ends_on_a_redis_that_may_drop_events(run, make_redis):
     assert "noeviction" in done.stderr
 
 
-def test_a_status_is_watched_through_a_pipe(up, env, run):
+def test_a_status_is_watched_through_a_pipe(shared):
     """Without a terminal each look is a block or a line of its own; a closed pipe ends it."""
-    lines = _watched(env, 3, "--json")
-    blocks = _watched(env, 30)
+    lines = _watched(shared.env, 3, "--json")
+    blocks = _watched(shared.env, 30)
 
     assert all("providers" in json.loads(line) for line in lines)
     assert len([line for line in blocks if line.startswith(("Redis ", "Valkey "))]) >= 2
@@ -492,10 +528,9 @@ def _watched(env: dict[str, str], count: int, *words: str) -> list[str]:
     return lines
 
 
-def test_recall_is_judged_on_questions_of_ones_own(up, run, tmp_path, env):
+def test_recall_is_judged_on_questions_of_ones_own(shared, tmp_path):
     """A file of questions is asked, each for its person; what was expected and came is counted."""
-    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
-    caught_up(env)
+    run = shared.run
     expected = FERRY[2]["content"]
     asked = {"question": "When does the ferry timetable change?", "expected": [expected]}
     file = write(
@@ -515,10 +550,10 @@ def test_recall_is_judged_on_questions_of_ones_own(up, run, tmp_path, env):
     assert run("recall", "what?", "--evaluate", file).returncode == 2
 
 
-def test_an_event_is_shown_by_its_id(up, run, tmp_path, env):
+def test_an_event_is_shown_by_its_id(shared):
     """One event is found by its id, whole, as people and as programs read it; no other is."""
-    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
-    listed = result(run("events", "ls", "--json"))[-1]
+    run = shared.run
+    listed = result(run("events", "ls", "--session", "chat", "--json"))[-1]
 
     shown = run("events", "get", listed["id"])
 
@@ -532,11 +567,9 @@ def test_an_event_is_shown_by_its_id(up, run, tmp_path, env):
     assert run("events", "get", "0198").returncode == 2
 
 
-def test_a_budget_too_small_is_not_nothing(up, run, tmp_path, env):
+def test_a_budget_too_small_is_not_nothing(shared):
     """What is remembered and does not fit differs from what is not; then others are suggested."""
-    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
-    caught_up(env)
-
+    run = shared.run
     small = run("recall", "ferry timetable", "--user", "ana", "--budget", "5")
     nothing = run("recall", "xylophone", "--user", "ben", "--budget", "5")
 
@@ -546,12 +579,9 @@ def test_a_budget_too_small_is_not_nothing(up, run, tmp_path, env):
     assert (small.returncode, nothing.returncode) == (0, 0)
 
 
-def test_a_session_recalls_for_its_own_people(up, run, tmp_path, env):
+def test_a_session_recalls_for_its_own_people(shared):
     """Asked as a session, only its agent's and user's memories come; nobody's is an error."""
-    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
-    result(run("ingest", write(tmp_path / "seven.json", SAMPLE), "--json"))
-    caught_up(env)
-
+    run = shared.run
     own = result(run("recall", "ferry or quince?", "--session", "chat", "--json"))
     unknown = run("recall", "ferry", "--session", "nosuch")
 
@@ -560,9 +590,9 @@ def test_a_session_recalls_for_its_own_people(up, run, tmp_path, env):
     assert "no session 'nosuch'" in unknown.stderr
 
 
-def test_an_unknown_provider_is_told_the_nearest(up, run):
+def test_an_unknown_provider_is_told_the_nearest(shared):
     """A recall from a provider that nobody knows is wrong usage."""
-    done = run("recall", "x", "--provider", "holografic")
+    done = shared.run("recall", "x", "--provider", "holografic")
 
     assert done.returncode == 2
     assert "did you mean 'holographic'" in done.stderr

@@ -291,6 +291,8 @@ def usual(rounds: list[dict[str, list[float]]], hook: str, share: float) -> floa
     return statistics.median(at(share, times[hook]) for times in rounds)
 
 
+@pytest.mark.fault
+@pytest.mark.alone
 @pytest.mark.parametrize("state", ["up", "down", "hanging"])
 def test_inline_hooks_are_quick(state, make_redis, make_settings, tmp_path):
     """G9: an inline hook makes one local write, whether Redis is up, down or hanging."""

@@ -433,14 +433,14 @@ def test_an_interrupted_run_goes_on(state, home, settings, number):
     """kill -9 or Ctrl-C in the middle, and again: every turn is in the log once (G1, G2)."""
     state.db.close()
     (home.path / "state.db").unlink()
-    hermes_state.big(home.path, 4_000)
-    for count in (100, 900):
+    hermes_state.big(home.path, 1_200)
+    for count in (50, 300):
         stopped_after(home, settings, count, number)
     here = find_home(home.path)  # the profile that the command takes it for
     report = Reconciliation(here, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
     found = turns(settings)
-    assert (len(found), max(found.values())) == (2_000, 1)
-    assert report.published <= 1_000
+    assert (len(found), max(found.values())) == (600, 1)
+    assert report.published <= 300
     assert Reconciliation(here, settings, ReconcileRequest(), SYSTEM, Silent()).run().missing == 0
 
 
