@@ -226,11 +226,9 @@ def test_both_stores_have_the_same_digest(both):
 
 def test_both_stores_answer_every_question_of_the_table(both):
     """Questions of all languages of the table are answered alike."""
-    told = [
-        text for cases in SPOKEN.values() for case in cases for text in (case.right, case.other)
-    ]
-    for n, text in enumerate(told):
-        both.take(turn(text), session=f"s{n}", root=f"s{n}")
+    for language, cases in SPOKEN.items():
+        told = [turn(text) for case in cases for text in (case.right, case.other)]
+        both.take(*told, session=language, root=language)
 
     for cases in SPOKEN.values():
         for case in cases:

@@ -98,7 +98,8 @@ def test_a_worker_logs_a_lasting_refusal_a_few_times(
     private_redis, make_settings, spawn, refuse, code, remedy
 ):
     """G10: the lines of a worker are bounded while Redis refuses writes, whatever its lanes."""
-    settings = make_settings(url=private_redis.url, **recorded("Transactional"))
+    timings = {"lease": 1.0, "call_timeout": 0.5}
+    settings = make_settings(url=private_redis.url, **timings, **recorded("Transactional"))
     child = worker(spawn, settings)
     refuse(private_redis)
     with MemoryBus.connect(settings) as bus:
