@@ -114,6 +114,7 @@ _VIEWS: Final[dict[Code, FindingView]] = {
     "no_worker": FindingView("/workers", "Workers"),
     "worker_gone": FindingView("/workers", "Workers"),
     "versions": FindingView("/workers", "Workers"),
+    "model": FindingView("/workers", "Workers"),
     "spool": FindingView("/workers#spools", "Spools"),
     "archive": FindingView("/history", "History"),
     "archive_ahead": FindingView("/history", "History"),
