@@ -213,11 +213,11 @@ NEEDS_A_PERSON = (
 
 def error_named(kind: str, message: str, remedy: str = "") -> MemoryBusError:
     """Return the error that a child process reported, by its class name; else the base class."""
-    found = globals().get(kind)
-    if isinstance(found, type) and issubclass(found, LogUnavailable):
-        return found(message, remedy)
-    if isinstance(found, type) and issubclass(found, MemoryBusError):
-        return found(message)
+    kind_of_error = globals().get(kind)
+    if isinstance(kind_of_error, type) and issubclass(kind_of_error, LogUnavailable):
+        return kind_of_error(message, remedy)
+    if isinstance(kind_of_error, type) and issubclass(kind_of_error, MemoryBusError):
+        return kind_of_error(message)
     return MemoryBusError(message)
 
 
@@ -239,8 +239,8 @@ def install_command(extra: str = "", name: str = "memorybus") -> str:
     extras = f"[{extra}]" if extra else ""
     if origin is None:
         return f"pip install '{name}{extras}'"
-    told = json.loads(origin)
-    url, editable = told["url"], told.get("dir_info", {}).get("editable", False)
+    record = json.loads(origin)
+    url, editable = record["url"], record.get("dir_info", {}).get("editable", False)
     path = unquote(urlsplit(url).path) if url.startswith("file:") else ""
     what = f"{path}{extras}" if path else f"{name}{extras} @ {url}"
     return f"pip install {'-e ' if editable else ''}{shlex.quote(what)}"

@@ -533,20 +533,20 @@ class Session:
             known: as for `prefetch`.
             wait: as for `prefetch`.
         """
-        said = clean_text(query) if isinstance(query, str) else ""
-        kind = kind_of(said)
+        prompt_text = clean_text(query) if isinstance(query, str) else ""
+        kind = kind_of(prompt_text)
         self._asked = None
         if kind == "trivial" or (kind == "greeting" and self._prompted):
             self._prompted = True
             return []
         bus = self._bus
         with bus.tracing.recall() as span:
-            text = None if kind == "blank" else self._words_to_ask(said, kind)
+            text = None if kind == "blank" else self._words_to_ask(prompt_text, kind)
             window = window_text(known) if known else ""
             question = RecallQuestion(self._warm_keys, text, self._ask_now, window)
             wait = wait if isinstance(wait, int | float) else bus.settings.prefetch_wait
             answer = bus.recalls.answer(question, wait)
-            self._asked = said, answer
+            self._asked = prompt_text, answer
             sections = without_repeats(bus.warm.in_provider_order(answer.lines))
             if span:
                 lines = sum(len(lines) for _, lines in sections)

@@ -116,8 +116,8 @@ def _check_write(action: str, store: str, content: str, old_text: str) -> None:
         if not isinstance(word, str):
             raise refusal(field, kind, word)
         if word not in get_args(kind):
-            known = ", ".join(get_args(kind))
-            raise InvalidEvent(f"memory write: `{field}` {word[:40]!r} is none of {known}")
+            choices = ", ".join(get_args(kind))
+            raise InvalidEvent(f"memory write: `{field}` {word[:40]!r} is none of {choices}")
     if action != "remove" and not content.strip():
         raise InvalidEvent(f"memory write: {action} needs `content`")
     if action != "add" and not old_text.strip():

@@ -24,8 +24,8 @@ class PublishedTurns:
         self._turns: OrderedDict[str, _Turn] = OrderedDict()
 
     def note(self, key: str, event_id: str, turn: TurnCompleted) -> None:
-        said = (turn.user, turn.assistant, *turn.messages)
-        texts = frozenset(text for part in said for text in _hashes(part))
+        contents = (turn.user, turn.assistant, *turn.messages)
+        texts = frozenset(text for part in contents for text in _hashes(part))
         self._turns.setdefault(event_id, _Turn(key, texts))  # one that comes again stays undone
         if len(self._turns) > _MAX_TURNS:
             self._turns.popitem(last=False)

@@ -68,10 +68,10 @@ class RowFilter(msgspec.Struct, frozen=True):
 
     @property
     def deciding_columns(self) -> tuple[str, ...]:
-        found = {
+        reasons = {
             name for query in (self.plan.query, *self.forgotten) for name in queried_fields(query)
         }
-        return tuple(sorted(found))
+        return tuple(sorted(reasons))
 
     @property
     def columns_to_read(self) -> tuple[str, ...]:
@@ -84,15 +84,15 @@ class RowFilter(msgspec.Struct, frozen=True):
     def reasons(self, partition: int, group: Group, rows: range) -> list[Omission | None]:
         """Return for each row why it is left out; None if it is wanted."""
         spans = self.plan.spans.get(partition)
-        found: list[Omission | None] = [None] * len(rows)
+        reasons_by_row: list[Omission | None] = [None] * len(rows)
         if self.plan.query != EVERYTHING or self.forgotten:
-            found = self._reasons_by_query(group, rows)
+            reasons_by_row = self._reasons_by_query(group, rows)
         if spans is not None:
             takes = self.plan.takes
             for place, n in enumerate(group.numbers[rows.start : rows.stop]):
                 if not takes(partition, n):
-                    found[place] = "filtered"
-        return found
+                    reasons_by_row[place] = "filtered"
+        return reasons_by_row
 
     def _reasons_by_query(self, group: Group, rows: range) -> list[Omission | None]:
         deciding_columns = self.deciding_columns
@@ -150,8 +150,8 @@ def _column(group: Group, name: str) -> list[str]:
 
 def _row(needs: Sequence[str], cells: Sequence[str | int]) -> EventRow:
     """Return a row with the cells that the queries look at; its other fields are empty."""
-    known = dict(zip(needs, cells, strict=True))
-    return msgspec.structs.replace(_EMPTY_ROW, **known)
+    values = dict(zip(needs, cells, strict=True))
+    return msgspec.structs.replace(_EMPTY_ROW, **values)
 
 
 def events_of(

@@ -215,11 +215,11 @@ class SealedPartition:
             raise ArchiveDamaged(f"{where}: is missing; restore it from a backup")
         if segment.sha256 not in self.shared.sound:
             with naming_file(where):
-                known = sha256_of(file)
-            if known != segment.sha256:
+                digest = sha256_of(file)
+            if digest != segment.sha256:
                 SegmentReader(file, segment, where).close()  # it may raise a clearer error
                 raise ArchiveDamaged(
-                    f"{where}: is not what was sealed (SHA-256 {known[:12]}…, the manifest "
+                    f"{where}: is not what was sealed (SHA-256 {digest[:12]}…, the manifest "
                     f"has {segment.sha256[:12]}…); restore it from a backup"
                 )
             self.shared.sound.add(segment.sha256)

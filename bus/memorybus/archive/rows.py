@@ -177,8 +177,8 @@ class SealedRows:
         """Yield what `pages` finds in each segment after a place, exclusive."""
         while (segment := self._next_segment(place, damage)) is not None:
             try:
-                for reached, found in pages(segment, place):
-                    yield found
+                for reached, items in pages(segment, place):
+                    yield items
                     place = reached
             except ArchiveError as error:
                 if self._part.is_replaced(segment, place):
@@ -239,9 +239,9 @@ class SealedRows:
                 group = self._part.group(segment, index, ("id",))
                 rows = range(first_row_after(group, place), group.summary.count)
                 ids = hex_ids(group.table.column("id"))
-                found = [SealedRow(group.entries[r], group.numbers[r], ids[r]) for r in rows]
+                page = [SealedRow(group.entries[r], group.numbers[r], ids[r]) for r in rows]
                 reached = parse_entry_id(group.entries[group.summary.count - 1])
-            yield reached, found
+            yield reached, page
 
     # -- backward -------------------------------------------------------------------------------
 

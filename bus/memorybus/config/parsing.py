@@ -125,11 +125,11 @@ def check_numbers(values: Mapping[str, Any]) -> None:
 def secrets_in(value: Any, name: str = "") -> Iterator[str]:
     """Yield the credentials in a value: texts with a name like ``token``, and URLs' passwords."""
     if isinstance(value, Mapping):
-        for inner, one in value.items():
-            yield from secrets_in(one, str(inner))
+        for inner, item in value.items():
+            yield from secrets_in(item, str(inner))
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from secrets_in(one, name)
+        for item in value:
+            yield from secrets_in(item, name)
     elif isinstance(value, str) and _SECRET.search(name):
         yield value
     elif isinstance(value, str) and "://" in value:
@@ -139,11 +139,11 @@ def secrets_in(value: Any, name: str = "") -> Iterator[str]:
 def _secrets_in_url(url: str) -> Iterator[str]:
     place, _, options = url.partition("://")[2].partition("?")
     password = place.rpartition("@")[0].partition(":")[2]
-    given = (one.partition("=") for one in options.split("&"))
-    for found in (password, *(value for name, _, value in given if _SECRET.search(name))):
-        if found:
-            yield found
-            yield unquote(found)
+    given = (option.partition("=") for option in options.split("&"))
+    for secret in (password, *(value for name, _, value in given if _SECRET.search(name))):
+        if secret:
+            yield secret
+            yield unquote(secret)
 
 
 HOST_ZONE_FILE = Path("/etc/localtime")

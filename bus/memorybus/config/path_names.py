@@ -28,10 +28,10 @@ def check_name(name: str) -> str:
 
 def log_id_of(body: bytes, key: str) -> str:
     """Return a log's id from its record (`<ns>:meta`): a folder of the archive has that name."""
-    found = body.decode("ascii", "replace")
-    if not _LOG.fullmatch(found):
+    log_id = body.decode("ascii", "replace")
+    if not _LOG.fullmatch(log_id):
         raise ForeignKey(
-            f"{key}: `log` is {found[:40]!r}, which memorybus did not write; restore the id that "
+            f"{key}: `log` is {log_id[:40]!r}, which memorybus did not write; restore the id that "
             f"the archive's folder is called by, or set another `namespace`"
         )
-    return found
+    return log_id

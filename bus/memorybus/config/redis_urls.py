@@ -95,16 +95,16 @@ def _check(name: str, url: str, schemes: tuple[str, ...]) -> None:
 
 def _check_options(name: str, url: str) -> None:
     """Refuse options with which redis-py would fail to connect; values are not shown."""
-    known = options_of(url)
+    parse = options_of(url)
     for option, value in parse_qsl(urlsplit(url).query):
-        if option not in known:
+        if option not in parse:
             scheme = url.partition("://")[0]
             raise ConfigError(
-                f"{name}: {scheme}:// has no option {option!r}: {_advice(option, known)}; correct "
+                f"{name}: {scheme}:// has no option {option!r}: {_advice(option, parse)}; correct "
                 f"it or leave it out"
             )
         try:
-            known[option](value)
+            parse[option](value)
         except ValueError:
             raise ConfigError(f"{name}: the option {option} must be a number") from None
 

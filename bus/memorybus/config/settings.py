@@ -440,18 +440,18 @@ def config_path(
     if named:
         return Path(named)
     try:
-        found = (directory or Path.cwd()) / FILE_NAME
+        candidate = (directory or Path.cwd()) / FILE_NAME
     except FileNotFoundError as error:
         raise ConfigError(
             f"the working directory was deleted, so that no {FILE_NAME} can be searched there; "
             f"change to another directory"
         ) from error
-    return found if found.exists() else None
+    return candidate if candidate.exists() else None
 
 
 def _secrets_beside(path: Path | None) -> dict[str, Any]:
-    found = path and path.resolve().with_name(SECRETS_NAME)
-    return {"secrets_file": str(found)} if found and found.exists() else {}
+    secrets = path and path.resolve().with_name(SECRETS_NAME)
+    return {"secrets_file": str(secrets)} if secrets and secrets.exists() else {}
 
 
 def _read_file(path: Path | None) -> dict[str, Any]:
@@ -478,7 +478,7 @@ def _read_environ(env: Mapping[str, str]) -> dict[str, Any]:
     check_names(values, "environment", FIELDS)
     for name in ("providers", "derivers", "secret_variables", "page_proxies", "page_hosts"):
         if name in values:
-            values[name] = [one.strip() for one in values[name].split(",") if one.strip()]
+            values[name] = [word.strip() for word in values[name].split(",") if word.strip()]
     for name in ("provider", "retention", "model"):
         if name in values:
             values[name] = parse_table(name, values[name])

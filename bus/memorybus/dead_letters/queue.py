@@ -141,10 +141,10 @@ class DeadLetters:
     def first_letters(self, provider: str, each: int) -> list[LocatedLetter]:
         lanes = range(self._settings.partitions)
         boxes = [self._box(provider, partition) for partition in lanes]
-        found = ask_redis(lambda: [box.page(count=each) for box in boxes], self._where)
+        pages = ask_redis(lambda: [box.page(count=each) for box in boxes], self._where)
         return [
             LocatedLetter(provider, partition, stored)
-            for partition, page in zip(lanes, found, strict=True)
+            for partition, page in zip(lanes, pages, strict=True)
             for stored in page
         ]
 
@@ -165,13 +165,13 @@ class DeadLetters:
 
     def letter(self, lane: LaneId, letter_id: str) -> LocatedLetter | None:
         name, partition = lane
-        found = ask_redis(lambda: self._box(name, partition).letter(letter_id), self._where)
-        return LocatedLetter(name, partition, found) if found else None
+        letter = ask_redis(lambda: self._box(name, partition).letter(letter_id), self._where)
+        return LocatedLetter(name, partition, letter) if letter else None
 
     def letter_at(self, lane: LaneId, entry: str) -> LocatedLetter | None:
         name, partition = lane
-        found = ask_redis(lambda: self._box(name, partition).letter_at(entry), self._where)
-        return LocatedLetter(name, partition, found) if found else None
+        letter = ask_redis(lambda: self._box(name, partition).letter_at(entry), self._where)
+        return LocatedLetter(name, partition, letter) if letter else None
 
     def later_of_key(self, dead: LocatedLetter, count: int = PAGE) -> list[LocatedLetter]:
         """Return the letters of the same key among the next `count` of a letter's lane."""
@@ -190,9 +190,9 @@ class DeadLetters:
         ask_redis(lambda: self._requests(provider).send(requests), self._where)
 
     def waiting_requests(self, provider: str) -> Collection[str]:
-        found: Mapping[str, int]
-        found = ask_redis(lambda: self._requests(provider).waiting_fields(), self._where)
-        return found.keys()
+        fields: Mapping[str, int]
+        fields = ask_redis(lambda: self._requests(provider).waiting_fields(), self._where)
+        return fields.keys()
 
     def count(self, lanes: Iterable[LaneId]) -> int:
         return self._sum(self._redis.xlen, (self._keys.dead(p, name) for name, p in lanes))

@@ -251,8 +251,8 @@ class LetterRequests:
     def waiting_fields(self) -> dict[str, int]:
         """Return the partition of every request that waits, by its field; one round trip."""
         fields: Any = self._redis.hkeys(self._key)
-        found = ((field, _FIELD.fullmatch(field)) for field in fields)
-        return {field.decode(): int(match[1]) for field, match in found if match}
+        matches = ((field, _FIELD.fullmatch(field)) for field in fields)
+        return {field.decode(): int(match[1]) for field, match in matches if match}
 
     def read(self, fields: Sequence[str]) -> list[LetterRequest | None]:
         raw: Any = self._redis.hmget(self._key, fields) if fields else []

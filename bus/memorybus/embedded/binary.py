@@ -75,15 +75,15 @@ def install_command(search_path: str | None, platform: str) -> str:
 
 def parse_version(text: str) -> tuple[int, int, int] | None:
     """Return the release in the output of ``--version`` (``… v=7.0.15 …``), or None."""
-    found = re.search(r"\bv=(\d+)\.(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    match = re.search(r"\bv=(\d+)\.(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def _candidates(search_path: str | None, wheels: Sequence[str]) -> Iterator[Path]:
     for name in PROGRAM_NAMES:
-        found = shutil.which(name, path=search_path)
-        if found:
-            yield Path(found)
+        path = shutil.which(name, path=search_path)
+        if path:
+            yield Path(path)
     for wheel in wheels:
         spec = importlib.util.find_spec(wheel)
         for place in (spec and spec.submodule_search_locations) or ():
@@ -112,8 +112,8 @@ def format_version(version: tuple[int, int, int]) -> str:
 
 
 def _describe_search(passed_over: Sequence[str], command: str) -> str:
-    found = "; ".join(passed_over) or f"neither {' nor '.join(PROGRAM_NAMES)} is on PATH"
+    reason = "; ".join(passed_over) or f"neither {' nor '.join(PROGRAM_NAMES)} is on PATH"
     return (
-        f"no Redis server to start: {found}, and this Python has no bundled one. "
+        f"no Redis server to start: {reason}, and this Python has no bundled one. "
         f"Install one with: {command} (or set MEMORYBUS_URL to a running Redis)"
     )

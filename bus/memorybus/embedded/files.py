@@ -80,12 +80,12 @@ def check_data_format(directory: Path, binary: ServerBinary) -> None:
 
 def explain_end(log_lines: list[str], directory: Path, free_bytes: int) -> str:
     """Return why a server ended: the end of its log and, if one is known, the remedy."""
-    said = "Its log:\n" + "\n".join(log_lines) if log_lines else "It left no log."
+    ending = "Its log:\n" + "\n".join(log_lines) if log_lines else "It left no log."
     if free_bytes < DISK_FULL:
-        return f"{said}\nThe disk of {directory} is full: make room and start again."
+        return f"{ending}\nThe disk of {directory} is full: make room and start again."
     if any("redis-check-aof" in line or "append only file" in line for line in log_lines):
-        return f"{said}\n{_aof_remedy(directory)}"
-    return said
+        return f"{ending}\n{_aof_remedy(directory)}"
+    return ending
 
 
 def _aof_remedy(directory: Path) -> str:

@@ -178,16 +178,16 @@ def archive_alarms(archive: ArchiveStatus, late: float | None) -> Iterator[Findi
 def set_back_alarms(views: Mapping[int, PartitionView], keys: Keys) -> Iterator[Finding]:
     """Yield one alarm if Redis is older than its archive; it lasts until an operator ends it."""
     ranges = {partition: find_archived_only(view) for partition, view in views.items()}
-    found = {partition: numbers for partition, numbers in ranges.items() if numbers}
-    if found:
-        names = ", ".join(map(lane_name, found))
+    filled = {partition: numbers for partition, numbers in ranges.items() if numbers}
+    if filled:
+        names = ", ".join(map(lane_name, filled))
         which = ", ".join(
             f"partition {lane_name(partition)}: events {numbers[0]} to {numbers[-1]}"
-            for partition, numbers in found.items()
+            for partition, numbers in filled.items()
         )
         how = "Redis came back older than its archive (a restored copy, or a lost tail)"
         text = f"{how}: {which}; only the archive has them"
-        states = " ".join(f"'{keys.state(partition)}'" for partition in found)
+        states = " ".join(f"'{keys.state(partition)}'" for partition in filled)
         remedy = f"{_SET_BACK_REMEDY}: for key in {states}; do redis-cli hdel $key set_back; done"
         yield Finding("archive_ahead", "warning", names, text, remedy)
 
@@ -396,9 +396,9 @@ def find_waiting_spools(status: Status, now_ms: int) -> Iterator[Finding]:
 
 def find_mixed_versions(status: Status) -> Iterator[Finding]:
     """Yield a finding if workers of several releases are alive: an upgrade was not finished."""
-    found = Counter(worker.version or "an older one" for worker in status.workers)
-    if len(found) > 1:
-        counts = ", ".join(f"{count} of {version}" for version, count in sorted(found.items()))
+    versions = Counter(worker.version or "an older one" for worker in status.workers)
+    if len(versions) > 1:
+        counts = ", ".join(f"{count} of {version}" for version, count in sorted(versions.items()))
         remedy = "restart the workers of older releases: memorybus status names their hosts"
         text = f"workers have different releases: {counts}"
         yield Finding("versions", "warning", "workers", text, remedy)
@@ -435,10 +435,10 @@ def find_untrimmed(archive: ArchiveStatus, alarms: Iterable[Finding]) -> Iterato
     It is critical if an error keeps all workers from archiving, and a warning without the extra
     `archive`. An alarm of the archive that is as severe replaces it.
     """
-    known = {alarm.severity for alarm in alarms if alarm.code == "archive"}
+    severities = {alarm.severity for alarm in alarms if alarm.code == "archive"}
     lacks_extra = MISSING_EXTRA in archive.error
     emergency = archive.hindered and not lacks_extra
-    if archive.working or "critical" in known or (known and not emergency):
+    if archive.working or "critical" in severities or (severities and not emergency):
         return
     text = describe_archive(archive)
     if archive.hindered:

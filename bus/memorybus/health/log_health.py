@@ -68,8 +68,8 @@ class Examiner:
         self._homes = Homes(redis, self._keys)
 
     def log_id(self) -> str | None:
-        found = self._redis.hget(self._keys.meta, "log")
-        return found.decode("ascii", "replace") if isinstance(found, bytes) else None
+        log_id = self._redis.hget(self._keys.meta, "log")
+        return log_id.decode("ascii", "replace") if isinstance(log_id, bytes) else None
 
     def examine(self, settled: Mapping[int, Place] | None = None) -> LogHealth:
         self.states = self._inspector.read_partitions(settled)
@@ -80,9 +80,9 @@ class Examiner:
         archive = build_archive_status(self.states, reports, self._home())
         infos = [_info(shard.redis) for shard in self._shards()]
         left = self._available()
-        memory = max((read_memory(info, left) for info in infos), key=lambda one: one.share)
+        memory = max((read_memory(info, left) for info in infos), key=lambda figures: figures.share)
         disk = self._disk(infos[0])
-        found = chain(
+        alarms = chain(
             self._log_alarms(continuity),
             *(findings.server_alarms(state_of(info)) for info in infos),
             findings.memory_alarms(memory, archive.obstacle),
@@ -91,7 +91,7 @@ class Examiner:
             findings.set_back_alarms(self._views(), self._keys),
         )
         return LogHealth(
-            list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts
+            list(dict.fromkeys(alarms)), continuity, memory, disk, archive, reports.parts
         )
 
     def _views(self) -> dict[int, PartitionView]:

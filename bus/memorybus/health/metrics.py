@@ -231,12 +231,12 @@ def _versions(status: Status) -> Metric:
 
 def _findings(findings: Sequence[Finding]) -> Metric:
     """Return how many findings there are of each kind: what `memorybus status` shows in red."""
-    found = Counter((finding.code, finding.severity) for finding in findings)
+    counts = Counter((finding.code, finding.severity) for finding in findings)
     text = "What is wrong, by kind, as `memorybus status` and `memorybus check` report it."
     family = GaugeMetricFamily(f"{PREFIX}findings", text, labels=["code", "severity"])
     for code in get_args(Code):
         for severity in get_args(Severity):
-            family.add_metric([code, severity], found[code, severity])
+            family.add_metric([code, severity], counts[code, severity])
     return family
 
 
@@ -267,8 +267,8 @@ class BusCollector(Collector):
             if self._clock.monotonic() >= self._until:
                 self._metrics = list(self._measure())
                 self._until = self._clock.monotonic() + CACHE_SECONDS
-            found = self._metrics
-        yield from found
+            metrics = self._metrics
+        yield from metrics
 
     def _measure(self) -> Iterator[Metric]:
         try:

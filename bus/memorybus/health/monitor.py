@@ -220,11 +220,11 @@ class Monitor:
             for partition, lane in behind.items():
                 pipe.xrange(self._keys.log(partition), f"({lane.entry}", "+", 1)
             replies = pipe.execute(raise_on_error=False)
-        found = (
+        times = (
             waiting_since(lane, reply, self._parts.get(partition, ArchivedPart()).first_at)
             for (partition, lane), reply in zip(behind.items(), replies, strict=True)
         )
-        return min((at for at in found if at is not None), default=None)
+        return min((at for at in times if at is not None), default=None)
 
     def _jobs(self, names: list[str]) -> list[JobsStatus]:
         jobs = connect_jobs(self._settings)
@@ -308,8 +308,8 @@ def _enqueued_times(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
     with jobs.pipeline(transaction=False) as pipe:
         for job_id in ids:
             pipe.hget(Job.key_for(job_id.decode()), "enqueued_at")
-        found = cast("list[bytes | None]", pipe.execute())
-    return [_ms(at) for at in found if at is not None]
+        replies = cast("list[bytes | None]", pipe.execute())
+    return [_ms(at) for at in replies if at is not None]
 
 
 def _ms(at: bytes) -> int:

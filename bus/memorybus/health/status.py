@@ -84,8 +84,8 @@ def read_memory(info: Mapping[str, Any], left: int | None) -> Memory:
 
 def available_bytes(meminfo: str) -> int | None:
     """Return the bytes that programs can still get, from Linux's ``/proc/meminfo``."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+    match = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
 
 
 _NO_ARCHIVER = "no worker archives"

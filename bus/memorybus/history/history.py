@@ -216,10 +216,10 @@ class History:
 
     def _sealed_after(self, partition: int, after_n: int, page: EventPage) -> int:
         """Return the last sealed number that Redis knows if it is above `after_n`, else 0."""
-        known = self._known_sealed.get(partition)
-        if page.events or known is None:
-            known = self._known_sealed[partition] = self._reader.sealed_number(partition)
-        return known if known > after_n else 0
+        sealed = self._known_sealed.get(partition)
+        if page.events or sealed is None:
+            sealed = self._known_sealed[partition] = self._reader.sealed_number(partition)
+        return sealed if sealed > after_n else 0
 
     # -- one partition, by place ------------------------------------------------------------------
 

@@ -64,9 +64,9 @@ class LogReader:
         read = self._decode_all if event_filter.takes_all else self._filter_all
         events, more = list[LoggedEvent](), True
         while more and not events:
-            found = self._read_up(partition, f"({after}", count)
-            events, more = read(partition, found, event_filter), len(found) == count
-            after = found[-1][0].decode() if found else after
+            entries = self._read_up(partition, f"({after}", count)
+            events, more = read(partition, entries, event_filter), len(entries) == count
+            after = entries[-1][0].decode() if entries else after
         return EventPage(events, more)
 
     def read_backward(self, partition: int, bound: str, count: int) -> list[StreamEntry]:
@@ -149,8 +149,8 @@ class LogReader:
 
     def sealed_number(self, partition: int) -> int:
         """Return the number up to which events are sealed, as Redis has it; 0 for none."""
-        found = self._read_state(partition, "sealed")
-        return int(found) if found.isdigit() else 0
+        number = self._read_state(partition, "sealed")
+        return int(number) if number.isdigit() else 0
 
     def set_back_upto(self, partition: int) -> int:
         """Return the last number that only the archive has, or 0; read `sealed_number` before."""
@@ -178,11 +178,11 @@ def _split_columns(
     try:
         names, raw, kinds, bodies = zip(*[fields for _, fields in entries], strict=True)
         resent = [_RESENT_BY_FIELD[kind] for kind in kinds]
-        first, known = number_of(entries[0][1]) or 0, list(map(int, raw))
+        first, given = number_of(entries[0][1]) or 0, list(map(int, raw))
     except (KeyError, ValueError):  # other fields, or no entry at all
         return None
     numbers = range(first, first + len(entries))
-    ours = first and known == list(numbers) and b"".join(raw).isdigit() and set(names) == {b"n"}
+    ours = first and given == list(numbers) and b"".join(raw).isdigit() and set(names) == {b"n"}
     return (numbers, resent, bodies) if ours else None
 
 

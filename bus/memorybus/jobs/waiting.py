@@ -124,8 +124,8 @@ class Listener:
         try:
             self._ask_and_wait(ask, until, heard)
         except Exception as error:  # no error may stop the agent (G9)
-            known = isinstance(error, MemoryBusError | OSError)
-            _log.debug("listening for replies: %s", error, exc_info=None if known else error)
+            expected = isinstance(error, MemoryBusError | OSError)
+            _log.debug("listening for replies: %s", error, exc_info=None if expected else error)
             heard.problem = str(error)
 
     def _ask_and_wait(self, ask: AskForReplies, until: float, heard: ReceivedReplies) -> None:

@@ -146,8 +146,8 @@ def find_archived_only(view: PartitionView) -> range:
 def set_back_numbers(noted: str) -> range:
     """Return the numbers that a partition's state names as `set_back`; none if it names none."""
     first, _, last = noted.partition("-")
-    known = first.isdecimal() and last.isdecimal()
-    return range(int(first), int(last) + 1) if known else range(0)
+    is_range = first.isdecimal() and last.isdecimal()
+    return range(int(first), int(last) + 1) if is_range else range(0)
 
 
 def find_lost_archive(

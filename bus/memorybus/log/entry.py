@@ -102,8 +102,8 @@ def number_of(fields: Sequence[bytes]) -> int | None:
     """
     if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in (b"e", b"r"):
         return None
-    known = int(fields[1]) if fields[1].isdigit() and len(fields[1]) <= _DIGITS else 0
-    return known or None
+    number = int(fields[1]) if fields[1].isdigit() and len(fields[1]) <= _DIGITS else 0
+    return number or None
 
 
 def _unreadable_envelope(position: Position, body: bytes, name: str) -> Envelope:

@@ -78,8 +78,8 @@ class EventLog:
         }
 
         def write_certificate() -> None:
-            known = self._redis.hgetall(self.keys.meta)
-            missing = {name for name in given if name.encode() not in known}
+            record = self._redis.hgetall(self.keys.meta)
+            missing = {name for name in given if name.encode() not in record}
             with self._redis.pipeline(transaction=False) as pipe:
                 # A full server refuses writes, so only what is missing is written.
                 for name in missing:
@@ -92,16 +92,16 @@ class EventLog:
     def check_partitions(self) -> None:
         """Compare the settings with the log's record (`<ns>:meta`); a new log has none."""
         key = self.keys.meta
-        said = ask_redis(lambda: self._redis.hget(key, "partitions"), key)
-        if said is not None and not said.isdigit():
+        stored = ask_redis(lambda: self._redis.hget(key, "partitions"), key)
+        if stored is not None and not stored.isdigit():
             raise ForeignKey(
-                f"{key}: `partitions` is {said[:40]!r}, which memorybus did not write; restore "
+                f"{key}: `partitions` is {stored[:40]!r}, which memorybus did not write; restore "
                 f"the right count there, or set another `namespace`"
             )
-        if said is not None and int(said) != self._settings.partitions:
+        if stored is not None and int(stored) != self._settings.partitions:
             raise WrongPartitionCount(
-                f"{self._where}: the log has {int(said)} partitions, the settings have "
-                f"{self._settings.partitions}; set `partitions = {int(said)}` (the count cannot "
+                f"{self._where}: the log has {int(stored)} partitions, the settings have "
+                f"{self._settings.partitions}; set `partitions = {int(stored)}` (the count cannot "
                 f"change in place: keys would change their partition)"
             )
 
@@ -122,9 +122,9 @@ class EventLog:
 
     def _entries(self, partition: int, after: str, count: int) -> list[tuple[bytes, list[bytes]]]:
         key = self.keys.log(partition)
-        found: list[tuple[bytes, list[bytes]]]
-        found = ask_redis(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
-        return found
+        entries: list[tuple[bytes, list[bytes]]]
+        entries = ask_redis(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
+        return entries
 
     def last_entry(self, partition: int) -> str:
         """Return the id of a partition's last entry, "0-0" if it has none."""
@@ -186,14 +186,14 @@ class EventLog:
                     queued.execute_command(_XRANGE, *words)
                 return pipe.execute()
 
-        found = zip(after, ask_redis(ask, self._where), strict=True)
-        return {partition: entries[0][0].decode() for partition, entries in found if entries}
+        replies = zip(after, ask_redis(ask, self._where), strict=True)
+        return {partition: entries[0][0].decode() for partition, entries in replies if entries}
 
 
 def read_log_id(redis: Redis, keys: Keys) -> str | None:
     """Return the id of the present log; None if it has no record (`<ns>:meta`)."""
-    found = ask_redis(lambda: redis.hget(keys.meta, "log"), keys.meta)
-    return log_id_of(found, keys.meta) if isinstance(found, bytes) else None
+    body = ask_redis(lambda: redis.hget(keys.meta, "log"), keys.meta)
+    return log_id_of(body, keys.meta) if isinstance(body, bytes) else None
 
 
 def check_log_id(redis: Redis, keys: Keys, known: str | None) -> None:
@@ -213,9 +213,9 @@ def read_entries(
 ) -> list[tuple[bytes, list[bytes]]]:
     """Return a stream's entries as Redis gives them: the id, then names and values alternate."""
     untyped: Any = redis
-    found: list[tuple[bytes, list[bytes]]]
-    found = untyped.execute_command(_XRANGE, key, first, last, "COUNT", count)
-    return found
+    entries: list[tuple[bytes, list[bytes]]]
+    entries = untyped.execute_command(_XRANGE, key, first, last, "COUNT", count)
+    return entries
 
 
 def _head(partition: int, n: Any, last: Any) -> Head:

@@ -88,14 +88,14 @@ def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
 
 def count_unsent(settings: Settings, redis: Redis | None = None) -> SpoolStats:
     keys = Keys(settings.namespace)
-    found = [
+    spools = [
         inspect_spool(
             path, read_taken_sequences(redis, keys, settings.partitions, path.stem) if redis else {}
         )
         for path in sorted(settings.spool_dir.glob("*.db"))
     ]
     return SpoolStats(
-        sum(one.events for one in found),
-        sum(one.size for one in found),
-        min((one.oldest_at for one in found if one.oldest_at is not None), default=None),
+        sum(spool.events for spool in spools),
+        sum(spool.size for spool in spools),
+        min((spool.oldest_at for spool in spools if spool.oldest_at is not None), default=None),
     )

@@ -108,11 +108,11 @@ def try_instance(
     given = msgspec.json.encode(options).decode()
     command = module_command(_WORKERS, "trial", *words, "--options", given)
     with running_child(command, settings) as child:
-        told = False
+        reported = False
         while (report := child.report()) is not None:
-            told = True
+            reported = True
             yield msgspec.convert(report, prepared(TrialStep))
-        if not told:
+        if not reported:
             raise _ended_silently(f"tries provider {name}", child)
 
 

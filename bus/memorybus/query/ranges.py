@@ -35,8 +35,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         spans = self.spans.get(partition)
         if spans is None:
             return n
-        found = (max(n, s.first) for s in spans if s.last is None or max(n, s.first) <= s.last)
-        return next(found, None)
+        starts = (max(n, s.first) for s in spans if s.last is None or max(n, s.first) <= s.last)
+        return next(starts, None)
 
     def end(self, partition: int) -> int | None:
         spans = self.spans.get(partition)

@@ -138,10 +138,10 @@ class WarmCache:
     def in_provider_order(
         self, lines: Mapping[str, tuple[str, ...]]
     ) -> list[tuple[str, tuple[str, ...]]]:
-        known = [(name, lines[name]) for name in self._order if name in lines]
-        if len(known) == len(lines):
-            return known
-        return known + sorted(pair for pair in lines.items() if pair[0] not in self._order)
+        ordered = [(name, lines[name]) for name in self._order if name in lines]
+        if len(ordered) == len(lines):
+            return ordered
+        return ordered + sorted(pair for pair in lines.items() if pair[0] not in self._order)
 
     def close(self) -> None:
         if self._pid != os.getpid():

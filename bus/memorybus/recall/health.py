@@ -145,8 +145,8 @@ def read_counts(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str,
     with redis.pipeline(transaction=False) as pipe:
         for name in providers:
             pipe.hmget(keys.prompts(name), *fields)
-        found = pipe.execute()
+        replies = pipe.execute()
     return {
         name: PromptCounts(*(int(n) if n and n.isdigit() else 0 for n in numbers))
-        for name, numbers in zip(providers, found, strict=True)
+        for name, numbers in zip(providers, replies, strict=True)
     }

@@ -69,9 +69,10 @@ def _words(text: str) -> frozenset[str]:
         for i in range(max(1, len(run) - 1))
     }
     plain = _WORD.findall(_PAIRED_SCRIPTS.sub(" ", folded))
-    told = {w for w in plain if w not in _GRAMMAR and (len(w) >= _MIN_LETTERS or w.isdigit())}
+    telling = {w for w in plain if w not in _GRAMMAR and (len(w) >= _MIN_LETTERS or w.isdigit())}
     return frozenset(
-        paired | {word[: _STEM_LETTERS if word.isascii() else _INFLECTED_LETTERS] for word in told}
+        paired
+        | {word[: _STEM_LETTERS if word.isascii() else _INFLECTED_LETTERS] for word in telling}
     )
 
 

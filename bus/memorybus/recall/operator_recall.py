@@ -105,13 +105,13 @@ def _ask_and_wait(
 def _choose_providers(
     roster: Roster, wanted: Sequence[str] | None, as_of: int | None
 ) -> tuple[list[str], dict[str, str]]:
-    known = [name for name, info in roster.providers().items() if info.recall]
+    recalling = [name for name, info in roster.providers().items() if info.recall]
     for name in wanted or ():
-        if name not in known:
+        if name not in recalling:
             raise MissingProvider(
-                f"no provider {name!r} answers recalls; known: {', '.join(known) or 'none'}"
+                f"no provider {name!r} answers recalls; known: {', '.join(recalling) or 'none'}"
             )
-    names = list(wanted or known)
+    names = list(wanted or recalling)
     served = roster.recalling_providers()
     if not set(served).intersection(names):
         raise NoWorker(

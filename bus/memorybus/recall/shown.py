@@ -72,8 +72,8 @@ def _describe(
         outcome: Arrival = "warm"
     else:
         outcome = "fresh" if answer.replies.results.get(provider) else "late"
-    known = [sources.get(memory) or _source_of_cut(memory, sources) for memory in part.memories]
-    events, scores = zip(*known, strict=True) if known else ((), ())
+    origins = [sources.get(memory) or _source_of_cut(memory, sources) for memory in part.memories]
+    events, scores = zip(*origins, strict=True) if origins else ((), ())
     return ShownMemories(provider, outcome, events, scores)
 
 

@@ -93,8 +93,8 @@ class Cluster(Redis):
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         if args[0] == _ON_ALL_SHARDS:
-            said = [node.execute_command(*args, **options) for node in self._nodes.clients()]
-            return said[-1]
+            replies = [node.execute_command(*args, **options) for node in self._nodes.clients()]
+            return replies[-1]
         address = self._nodes.owner(key_of(args))
         try:
             node: Any = self._nodes.client_at(address)

@@ -69,11 +69,11 @@ class Nodes:
     def owner(self, key: str | bytes | None) -> str:
         """Return the address of the node that holds a key; for None, that of slot 0."""
         slot = 0 if key is None else slot_of(key)
-        found = (self._map or self.refresh()).owner(slot)
-        if found is None:
+        address = (self._map or self.refresh()).owner(slot)
+        if address is None:
             self.mark_failed("")
             raise Unreachable(f"no shard of the cluster serves slot {slot}")
-        return found
+        return address
 
     def is_replicated(self, address: str) -> bool:
         """Return whether a primary has replicas, also such as have failed.
@@ -81,11 +81,11 @@ class Nodes:
         A failed replica is not in the map. It may come back and take the primary's place, without
         what it missed.
         """
-        known = self._map or self.refresh()
-        if address in known.replicated or address not in known.ids:
-            return address in known.replicated
+        slots = self._map or self.refresh()
+        if address in slots.replicated or address not in slots.ids:
+            return address in slots.replicated
         node: Any = self.client_at(address)
-        return bool(node.execute_command("CLUSTER", "REPLICAS", known.ids[address]))
+        return bool(node.execute_command("CLUSTER", "REPLICAS", slots.ids[address]))
 
     def client_at(self, address: str) -> Redis:
         with self._lock:
@@ -139,8 +139,8 @@ class Nodes:
             raise kind("no node of the cluster answers: " + "; ".join(errors))
 
     def _in_order_of_trust(self, first: str) -> Iterator[str]:
-        known = dict.fromkeys([*([first] if first else []), *self._clients, *self._seeds])
-        yield from sorted(known, key=lambda address: address == self._failed)
+        addresses = dict.fromkeys([*([first] if first else []), *self._clients, *self._seeds])
+        yield from sorted(addresses, key=lambda address: address == self._failed)
 
     def _close_unused(self, slots: SlotMap) -> None:
         for address in self._clients.keys() - {*slots.owners}:

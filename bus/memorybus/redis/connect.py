@@ -248,10 +248,10 @@ def foreign_key_error(key: str) -> ForeignKey:
 
 
 def _access_denied_error(text: str, where: str) -> AccessDenied:
-    who, said = "Redis", text.rstrip(".")
+    who, what = "Redis", text.rstrip(".")
     if _SENTINEL_DENIED in text:
-        who, said = "a sentinel", "sentinel_username, sentinel_password"
+        who, what = "a sentinel", "sentinel_username, sentinel_password"
     return AccessDenied(
-        f"{where}: {who} wants another user or password than the url has ({said}); correct it: "
+        f"{where}: {who} wants another user or password than the url has ({what}); correct it: "
         f"--url, MEMORYBUS_URL or memorybus.toml"
     )

@@ -117,5 +117,7 @@ def faults_of(server: Server) -> Iterator[Fault]:
 
 def _has(release: Release, mended: tuple[Release, ...]) -> bool:
     """Return whether a release has a fault: series later than the last that is listed never had."""
-    first = next((known for known in mended if known[:2] == release[:2]), max(mended, default=()))
+    first = next(
+        (candidate for candidate in mended if candidate[:2] == release[:2]), max(mended, default=())
+    )
     return release < first

@@ -78,8 +78,8 @@ class CuratorRuns:
         """Return the runs, the newest first; a record that is not readable is left out."""
         entries = ask_redis(lambda: self._redis.hgetall(self._key), self._key)
         runs = [_read(body) for name, body in entries.items() if name.startswith(_RUN.encode())]
-        known = [run for run in runs if run is not None]
-        return sorted(known, key=lambda run: (run.began, run.id), reverse=True)
+        readable = [run for run in runs if run is not None]
+        return sorted(readable, key=lambda run: (run.began, run.id), reverse=True)
 
     # -- the lease ----------------------------------------------------------------------------
 

@@ -138,13 +138,13 @@ class Homes:
         """
         seen = b""
         while True:
-            found = self._swap(provider, seen, home)
-            if found in (seen or None, msgspec.json.encode(home)):
+            previous = self._swap(provider, seen, home)
+            if previous in (seen or None, msgspec.json.encode(home)):
                 return home
-            known = _decode_home(self._key, provider, found or b"")
-            if not is_same_home(known, home):
-                return known
-            seen = found or b""
+            present = _decode_home(self._key, provider, previous or b"")
+            if not is_same_home(present, home):
+                return present
+            seen = previous or b""
 
     def find_elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
         homes = self.all()

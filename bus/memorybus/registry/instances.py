@@ -236,8 +236,8 @@ class Instances:
     def add(self, instance: Instance) -> None:
         """Register a copy. `ConfigError`: an instance of that name exists."""
         body = msgspec.json.encode(instance)
-        found = self._change(self._keys.instances, instance.name, body, b"")
-        if found is not None:
+        previous = self._change(self._keys.instances, instance.name, body, b"")
+        if previous is not None:
             raise ConfigError(f"an instance {instance.name!r} exists already; choose another name")
 
     def change(self, instance: Instance, to: Instance) -> bool:
@@ -315,13 +315,15 @@ class Instances:
 def _decode_copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
     """Return the records that are stored under their own names; others are not ours."""
     return {
-        name: one for name, one in decode_readable(bodies, Instance).items() if one.name == name
+        name: instance
+        for name, instance in decode_readable(bodies, Instance).items()
+        if instance.name == name
     }
 
 
 def live_name(provider: str, live: Mapping[str, Live]) -> str:
-    known = live.get(provider)
-    return known.instance if known else provider
+    record = live.get(provider)
+    return record.instance if record else provider
 
 
 def is_live_instance(name: str, provider: str, live: Mapping[str, Live]) -> bool:

@@ -170,7 +170,7 @@ class LaneKeys:
                     pipe.exists(*self._keys_of(partition, name))
                 return pipe.execute()
 
-        return sum(bool(found) for found in ask_redis(ask, name))
+        return sum(bool(reply) for reply in ask_redis(ask, name))
 
     def remove(self, name: str) -> None:
         """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts."""
@@ -211,8 +211,8 @@ def _replies(pipe: Pipeline, keys: Sequence[str], *, foreign: bool) -> list[Any]
 def _read_lane(replies: Iterator[Any], head: int = 0) -> LaneState:
     """Return a lane from the next replies to `LaneKeys._ask`; `head` is its partition's last n."""
     fields, lease, parked_keys, dead = (next(replies) for _ in range(4))
-    known = fields if isinstance(fields, list) else [None] * len(_FIELDS)
-    entry, n, done, parked, discarded, halted, epoch, at = known
+    values = fields if isinstance(fields, list) else [None] * len(_FIELDS)
+    entry, n, done, parked, discarded, halted, epoch, at = values
     held = lease if isinstance(lease, bytes) else b""
     return LaneState(
         entry=entry.decode() if entry else START,

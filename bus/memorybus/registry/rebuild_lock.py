@@ -112,15 +112,15 @@ class RebuildLock:
         while not ask_redis(
             lambda: self._redis.set(entry, body, nx=True, ex=FENCE_SECONDS), self._entry
         ):
-            found = ask_redis(lambda: self._redis.get(entry), self._entry)
-            command = _read_command(found)
+            holder = ask_redis(lambda: self._redis.get(entry), self._entry)
+            command = _read_command(holder)
             if command is not None and not _is_dead(command):
                 raise RebuildRuns(
                     f"a {command.what} of {self._provider} runs already: process {command.pid} on "
                     f"{command.host}, of {command.by}; wait for it, or end it"
                 )
-            if found is not None:
-                self._prolong(entry, found, 0)
+            if holder is not None:
+                self._prolong(entry, holder, 0)
 
     def _prolong(self, entry: str, body: bytes, life: int) -> bool:
         call = scripts.prolong_lock(entry, body, life * 1000)

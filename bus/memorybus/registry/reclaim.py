@@ -46,16 +46,16 @@ def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
 def _reclaim(redis: Redis, settings: Settings, worker: str) -> set[str]:
     keys = Keys(settings.namespace)
     roster = Roster(redis, keys)
-    known = roster.instances()
-    lanes = [(name, p) for name in sorted(known) for p in range(settings.partitions)]
+    registered = roster.instances()
+    lanes = [(name, p) for name in sorted(registered) for p in range(settings.partitions)]
     notes = _read_notes(redis, keys, lanes, worker)  # first: a reclaimed lane has no owner
-    free = freed_at_once(known)
+    free = freed_at_once(registered)
     calls = [scripts.reclaim(keys, p, name, worker) for name, p in lanes if name in free]
     replies = scripts.run_many(redis, calls)
     roster.leave(worker)
     freed = sum(reply is True for reply in replies)
     _log.info("%s is dead: %d of its lanes are free at once", worker, freed)
-    return fatal_providers((known[name].copy_of or name, deaths) for name, deaths in notes)
+    return fatal_providers((registered[name].copy_of or name, deaths) for name, deaths in notes)
 
 
 def _read_notes(

@@ -101,8 +101,10 @@ class Roster:
         }
         self._put(self._keys.providers, bodies)
         self._declare({name: declared.get(name, DeclaredTools()) for name in providers})
-        known = self.instances().items()
-        unserved = [name for name, info in known if now - info.seen_at > _UNSERVED_SECONDS * 1000]
+        registered = self.instances().items()
+        unserved = [
+            name for name, info in registered if now - info.seen_at > _UNSERVED_SECONDS * 1000
+        ]
         self._drop(self._keys.providers, unserved)
         self._drop(self._keys.tools, unserved)
 
@@ -127,16 +129,16 @@ class Roster:
             self._put(self._keys.tools, changed)
 
     def tools(self) -> dict[str, DeclaredTools]:
-        found = self._entries(self._keys.tools, DeclaredTools)
-        return {name: found[name] for name in self.providers() if name in found}
+        declared = self._entries(self._keys.tools, DeclaredTools)
+        return {name: declared[name] for name in self.providers() if name in declared}
 
     def beat(self, info: WorkerInfo) -> list[WorkerInfo]:
         """Write a worker's heartbeat; return all workers that have not left."""
         now, others = ask_redis(self._timed, self._keys.workers)
         info = msgspec.structs.replace(info, heartbeat_at=to_milliseconds(now))
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
-        known = decode_readable(others, WorkerInfo)
-        return list((known | {info.id: info}).values())
+        workers = decode_readable(others, WorkerInfo)
+        return list((workers | {info.id: info}).values())
 
     def _timed(self) -> list[Any]:
         """Return the server's time and the heartbeats in one round trip: each wakes a worker."""

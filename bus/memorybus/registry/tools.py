@@ -44,8 +44,8 @@ class OfferedTools:
 
     def named(self, offered: str) -> Tool | None:
         """Return the tool with an offered name, or None."""
-        found = self._tools.get(offered)
-        return found[0] if found else None
+        entry = self._tools.get(offered)
+        return entry[0] if entry else None
 
     def pairs(self) -> list[tuple[Tool, dict[str, Any]]]:
         """Return every tool with its schema."""
@@ -64,7 +64,7 @@ def collect_tools(declared: Mapping[str, DeclaredTools]) -> OfferedTools:
     ]
     counts = Counter(schema["name"] for _, _, schema in schemas)
     found: dict[str, tuple[Tool, dict[str, Any]]] = {}
-    for provider, one, schema in schemas:
+    for provider, declaration, schema in schemas:
         name = schema["name"]
         label = name if counts[name] == 1 else _prefixed(provider, name)
         if label in found or len(found) >= MAX_TOOLS:
@@ -72,7 +72,7 @@ def collect_tools(declared: Mapping[str, DeclaredTools]) -> OfferedTools:
                 "provider %s: tool %r is not offered: %s", provider, name, _refusal_reason(found)
             )
             continue
-        tool = Tool(label, provider, name, name not in one.reading)
+        tool = Tool(label, provider, name, name not in declaration.reading)
         found[label] = tool, schema | {"name": label}
     return OfferedTools(found.values())
 

@@ -156,8 +156,8 @@ def read_work(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, W
     with redis.pipeline(transaction=False) as pipe:
         for name in providers:
             pipe.hgetall(keys.work(name))
-        found = pipe.execute(raise_on_error=False)
-    return {name: _decode_work(hash_) for name, hash_ in zip(providers, found, strict=True)}
+        replies = pipe.execute(raise_on_error=False)
+    return {name: _decode_work(hash_) for name, hash_ in zip(providers, replies, strict=True)}
 
 
 def _decode_work(found: object) -> WorkDone:

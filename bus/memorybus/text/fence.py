@@ -126,7 +126,7 @@ def _escape_slowly(text: str) -> str:
     if _AMPERSAND.search(text):
         text = _escape_references(text)
     if _WEAK_CHARACTER.search(text) and _spells_the_name(text):
-        text = _WEAK_CHARACTER.sub(lambda found: _WEAK[found[0]], text)
+        text = _WEAK_CHARACTER.sub(lambda match: _WEAK[match[0]], text)
     return text
 
 
@@ -151,10 +151,10 @@ def _escape_references(text: str) -> str:
 
 
 def _begins_reference(folded: str, *, last: bool) -> bool:
-    found = _REFERENCE.match(folded)
-    if found is None:  # ``&#&times3c;``: the sign of a plain reference may be read as an x
+    match = _REFERENCE.match(folded)
+    if match is None:  # ``&#&times3c;``: the sign of a plain reference may be read as an x
         return not last and _UNFINISHED.fullmatch(folded) is not None
-    name = found["name"]
+    name = match["name"]
     return name is None or name in _NAMED or name.startswith(_BARE)
 
 
@@ -202,7 +202,7 @@ def line(
         event: the id of the event that contains all of it, if it is or may be cut.
         zone: the time zone in which days begin.
     """
-    said = ", ".join(part for part in (_date(at, zone), _speaker(speaker)) if part)
+    source = ", ".join(part for part in (_date(at, zone), _speaker(speaker)) if part)
     ended, former = _date(until, zone), _speaker(before)
     whole = _speaker(event)
     marks = (
@@ -210,9 +210,9 @@ def line(
         f"before: {former}" if former else "",
         f"all of it: memorybus events get {whole}" if whole else "",
     )
-    known = "; ".join(part for part in (said, *marks) if part)
+    note = "; ".join(part for part in (source, *marks) if part)
     body = _BREAK.sub("\n  ", escape(text))
-    return f"- [{known}] {body}" if known else f"- {body}"
+    return f"- [{note}] {body}" if note else f"- {body}"
 
 
 def fitting(lines: Sequence[str], room: int) -> list[tuple[int, str]]:

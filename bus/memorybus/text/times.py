@@ -90,7 +90,7 @@ def _milliseconds(moment: datetime, zone: tzinfo) -> int:
 
 def parse_ago(text: str, now_ms: int) -> int | None:
     """Return the time (ms) of ``90s``, ``30m``, ``2h``, ``7d`` or ``3w`` ago, else None."""
-    found = _AGO.fullmatch(text.strip())
-    if found is None:
+    match = _AGO.fullmatch(text.strip())
+    if match is None:
         return None
-    return max(1, now_ms - round(float(found[1]) * _LENGTHS[found[2]] * 1000))
+    return max(1, now_ms - round(float(match[1]) * _LENGTHS[match[2]] * 1000))

@@ -165,13 +165,13 @@ class Spans:
         parent: Context,
         links: Iterable[str] = (),
     ) -> Span:
-        found = map(_parse_traceparent, islice(links, _MOST_LINKS))
+        contexts = map(_parse_traceparent, islice(links, _MOST_LINKS))
         span = self._tracer.start_span(
             f"{operation} {self._destination}",
             parent,
             kind,
             attributes,
-            [Link(one) for one in found if one],
+            [Link(context) for context in contexts if context],
         )
         return Span(span)
 
@@ -202,7 +202,7 @@ def _sampled(traces: Iterable[str]) -> list[str] | None:
     If there is none at all, the process's own sampler decides.
     """
     published = list(filter(None, traces))
-    sampled = [one for one in published if one[-1] in _SAMPLED]
+    sampled = [traceparent for traceparent in published if traceparent[-1] in _SAMPLED]
     return None if published and not sampled else sampled
 
 

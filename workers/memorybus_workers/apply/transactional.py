@@ -31,8 +31,8 @@ class TransactionalApplier(SerialApplier):
         self._whole = False
 
     def newest_epoch(self, partition: int) -> int:
-        known = self._read_progress(partition)
-        return known.epoch if known else 0
+        progress = self._read_progress(partition)
+        return progress.epoch if progress else 0
 
     def _read_progress(self, partition: int) -> Progress | None:
         self._activity.enter("progress")

@@ -136,10 +136,10 @@ class AbandonedCalls:
         return any(self._is_pending(key) for key in list(self._calls) if key[0] == lane)
 
     def _is_pending(self, key: tuple[str, str]) -> bool:
-        known = self._calls.get(key)
-        if known is None:
+        call = self._calls.get(key)
+        if call is None:
             return False
-        activity, sending = known
+        activity, sending = call
         longest = MAX_TIME_LIMITS * (sending.limit or self._call_timeout)
         late = self._clock.monotonic() >= sending.since + longest
         if late or activity.pending_call() != sending:

@@ -108,13 +108,13 @@ class InspectionRunner:
         kept = (m for m in read(_scope_of(asked.whose)) if asked.state in {"", m.state})
         page: list[dict[str, Any]] = []
         size, most = 0, min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
-        found = self._filter_by_text(
+        items = self._filter_by_text(
             kept,
             asked.containing,
             lambda item: (item.text, item.event),
             until,
         )
-        for memory in islice(found, asked.skip, None):
+        for memory in islice(items, asked.skip, None):
             if len(page) >= most:
                 return KeptPage(memories=tuple(page), more=True)
             page.append(msgspec.to_builtins(memory))
@@ -130,8 +130,8 @@ class InspectionRunner:
         if owners is None:
             return OwnersPage(given=False)
         most = min(asked.most or MAX_PAGE_ITEMS, MAX_PAGE_ITEMS)
-        found = self._filter_by_text(owners, asked.containing, _names_of, until)
-        page = [msgspec.to_builtins(owner) for owner in islice(found, most + 1)]
+        matching = self._filter_by_text(owners, asked.containing, _names_of, until)
+        page = [msgspec.to_builtins(owner) for owner in islice(matching, most + 1)]
         return OwnersPage(owners=tuple(page[:most]), more=len(page) > most)
 
     def _filter_by_text(
@@ -153,9 +153,9 @@ class InspectionRunner:
         self, provider: MemoryProvider, want: RecallRequest, instance: str
     ) -> RecalledItems:
         context = RecallContext(_scope_of(want), want.session, want.budget, self._deadline)
-        found = provider.prefetch(want.query, context)
+        recollections = provider.prefetch(want.query, context)
         detailed = msgspec.structs.replace(want, detail=True)
-        return RecalledItems(render(found, detailed, instance).items)
+        return RecalledItems(render(recollections, detailed, instance).items)
 
 
 def _scope_of(owner: RecallRequest) -> RecallScope:

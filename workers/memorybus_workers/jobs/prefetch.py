@@ -184,8 +184,10 @@ class Recaller:
             except Exception as error:
                 # The call may have been interrupted anywhere: the next job opens another instance.
                 self._instances.close(instance)
-                said = describe_error(error, self._settings.secrets)
-                self._record_error(slot, provider, said, lifetime_ms(self._settings, request.want))
+                reason = describe_error(error, self._settings.secrets)
+                self._record_error(
+                    slot, provider, reason, lifetime_ms(self._settings, request.want)
+                )
                 raise
             if request.want.early or not current:  # it lacks the last events: asked again
                 answer = msgspec.structs.replace(answer, asked="")

@@ -127,8 +127,8 @@ class Balance:
             for partition in gone:
                 pipe.hget(self._keys.lane(partition, name), "owner")
             owners = pipe.execute()
-        known = zip(gone.items(), owners, strict=True)
-        return {p: worker for (p, worker), owner in known if owner == worker.encode()}
+        pairs = zip(gone.items(), owners, strict=True)
+        return {p: worker for (p, worker), owner in pairs if owner == worker.encode()}
 
 
 def _parse_lease(lease: object, left: object) -> LaneLease:

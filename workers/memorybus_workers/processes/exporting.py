@@ -96,8 +96,8 @@ def _set_up_provider() -> TracerProvider | None:
         module, logger = _EXPORTERS[protocol]
         provider = _make_provider(import_module(module).OTLPSpanExporter())
     except KeyError:
-        known = " or ".join(_EXPORTERS)
-        _log.warning("no traces: OTEL_EXPORTER_OTLP_PROTOCOL is %s; use %s", protocol, known)
+        protocols = " or ".join(_EXPORTERS)
+        _log.warning("no traces: OTEL_EXPORTER_OTLP_PROTOCOL is %s; use %s", protocol, protocols)
         return None
     except ImportError as error:
         grpc = "pip install opentelemetry-exporter-otlp-proto-grpc"

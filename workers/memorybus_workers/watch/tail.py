@@ -60,8 +60,8 @@ class Tail:
                 failures = 0
             except Exception as error:
                 if failures == 0 and not self._stop.is_set():
-                    known = None if isinstance(error, LogError) else error
-                    _log.warning("tail: %s; lanes look every half second", error, exc_info=known)
+                    trace = None if isinstance(error, LogError) else error
+                    _log.warning("tail: %s; lanes look every half second", error, exc_info=trace)
                 self._announce_blindly(backoff(failures, self._rng))
                 failures += 1
 

@@ -129,8 +129,8 @@ def render(of: LogPartition, version: int, segments: Sequence[Segment], made_at:
 
 def _append_sum(text: bytes) -> tuple[bytes, str]:
     body = text.removesuffix(b',"sum":""}').removesuffix(b"}")
-    known = sha256(body)
-    return body + _SUM + known.encode() + b'"}', known
+    digest = sha256(body)
+    return body + _SUM + digest.encode() + b'"}', digest
 
 
 def parse(data: bytes, of: LogPartition, version: int, name: str) -> Manifest:

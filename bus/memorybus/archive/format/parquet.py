@@ -191,11 +191,11 @@ def build_segment(
     cuts = tuple(map(_summarise_group, groups))
     inside = SegmentMetadata(of=of, first=first, last=last, count=len(lines), groups=cuts)
     data = _write_parquet(groups, inside)
-    known = sha256(data)
+    digest = sha256(data)
     kept = [line for line in lines if line.envelope is not None]
     segment = Segment(
         of=of,
-        file=f"segments/{first.n:015d}-{last.n:015d}-{known[:12]}.parquet",
+        file=f"segments/{first.n:015d}-{last.n:015d}-{digest[:12]}.parquet",
         first=first,
         last=last,
         count=len(lines),
@@ -205,7 +205,7 @@ def build_segment(
         until=max(line.at for line in lines),
         bytes=len(data),
         raw=sum(len(line.envelope or b"") for line in kept),
-        sha256=known,
+        sha256=digest,
         made_at=made_at,
         judged=retention_mark,
         sessions=bloom.build_filter({line.session for line in lines}),

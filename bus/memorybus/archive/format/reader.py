@@ -41,16 +41,16 @@ def naming_file(where: str) -> Iterator[None]:
     try:
         yield
     except _parse_errors() as error:
-        said = " ".join(str(error).split())[:200]
+        message = " ".join(str(error).split())[:200]
         raise ArchiveDamaged(
-            f"{where}: cannot be read ({said}); restore the file from a backup"
+            f"{where}: cannot be read ({message}); restore the file from a backup"
         ) from error
 
 
 def _parse_errors() -> tuple[type[Exception], ...]:
     """Return the errors that a parser may raise for bytes that we did not write."""
-    known = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
-    ours = (*known, msgspec.MsgspecError, OSError)
+    parse_errors = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
+    ours = (*parse_errors, msgspec.MsgspecError, OSError)
     try:
         from pyarrow import ArrowException
     except ImportError:  # without pyarrow its own error is raised, which says what is missing
@@ -209,6 +209,6 @@ def _cells(group: Group, name: str) -> Sequence[Any]:
     if name == "at":
         return columns.integers_of(column, "q")
     if name == "id":
-        return [bytes.fromhex(one) for one in columns.hex_ids(column)]
+        return [bytes.fromhex(digits) for digits in columns.hex_ids(column)]
     found: list[Any] = column.to_pylist()
     return found

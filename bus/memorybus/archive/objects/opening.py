@@ -18,8 +18,8 @@ def directory_of(place: str) -> Path | None:
     parts = urlsplit(place)
     if scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
         return Path(unquote(parts.path))
-    known = ", ".join(f"{one}://" for one in ("file", "s3", "gs", "az"))
-    raise ConfigError(f"archive: {scheme}:// is not supported; use a directory or {known}")
+    schemes = ", ".join(f"{one}://" for one in ("file", "s3", "gs", "az"))
+    raise ConfigError(f"archive: {scheme}:// is not supported; use a directory or {schemes}")
 
 
 def open_objects(place: str, folder: str = "") -> Objects:

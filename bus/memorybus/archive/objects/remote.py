@@ -115,10 +115,10 @@ class RemoteObjects:
 
     def list(self, folder: str) -> list[StoredFile]:
         with self._translated_errors(folder):
-            found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
+            objects = obstore.list_with_delimiter(self._store, folder or None)["objects"]
         stored = [
             StoredFile(one["path"], one["size"], round(one["last_modified"].timestamp() * 1000))
-            for one in cast("Any", found)
+            for one in cast("Any", objects)
         ]
         return sorted(stored, key=lambda file: file.name)
 
@@ -135,8 +135,8 @@ class RemoteObjects:
         try:
             yield
         except (BaseError, OSError, ValueError) as error:
-            said = str(error).partition("Debug source")[0]
-            text = " ".join(_SECRET.sub(r"\1=…", said).split())[:_MAX_ERROR_CHARS]
+            message = str(error).partition("Debug source")[0]
+            text = " ".join(_SECRET.sub(r"\1=…", message).split())[:_MAX_ERROR_CHARS]
             raise ArchiveUnavailable(
                 f"{self.where}/{name}: {text or type(error).__name__}; check the network, the "
                 f"credentials in the environment and the rights on the bucket"
