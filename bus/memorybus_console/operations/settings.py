@@ -149,8 +149,13 @@ def _entry(setting: DocumentedSetting) -> str:
         setting.meaning, 98, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
     )
     unit = f"  # {setting.unit}" if setting.unit else ""
-    value = msgspec.json.encode(setting.default).decode()
-    return "\n".join([*lines, f"#{setting.name} = {value}{unit}"])
+    default, name = setting.default, setting.name
+    values = default if isinstance(default, dict) else {}
+    # JSON's objects are not TOML's tables: each of their values gets a line of its own.
+    rows = {f"{name}.{key}": value for key, value in values.items()} or {name: default}
+    for key, value in rows.items():
+        lines.append(f"#{key} = {msgspec.json.encode(value).decode()}{unit}")
+    return "\n".join(lines)
 
 
 class PageToken(Result, frozen=True):
