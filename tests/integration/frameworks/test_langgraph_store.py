@@ -30,7 +30,8 @@ ANN, BOB = ("ann", "likes"), ("bob", "likes")
 
 @pytest.fixture(name="settings")
 def _settings(redis_url: str, make_settings: MakeSettings) -> Settings:
-    return patient(make_settings(url=redis_url, providers=("holographic", "builtin"), partitions=2))
+    options = {"providers": ("holographic", "builtin"), "partitions": 2}
+    return patient(make_settings(url=redis_url, recall_wait=20.0, recall_timeout=40.0, **options))
 
 
 @pytest.fixture(name="bus")
@@ -163,7 +164,8 @@ def test_of_two_items_that_say_the_same_one_stays(bus, settings, spawn, redis_cl
     assert keys(store.search(("ann",), query="Where does the heron sleep?")) == ["b"]
     store.delete(ANN, "b")
     assert bus.flush("logged", 20)
-    wait_applied(redis_client, settings, "holographic")
+    for name in settings.providers:
+        wait_applied(redis_client, settings, name)
     assert "heron" not in bus.recall("Where does the heron sleep?", user="ann", timeout=30).text
 
 
