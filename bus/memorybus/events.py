@@ -94,6 +94,19 @@ class TurnStarted(Event, frozen=True, kw_only=True):
     tool_count: int = -1  # how many tools the model is offered; -1 if unknown
 
 
+class ShownMemories(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One provider's part of the block that a prompt was given."""
+
+    provider: str  # the provider
+    # its answer was ready (``warm``), came in time (``fresh``), or was made for another prompt,
+    # because the one to this prompt was ``late``
+    outcome: Arrival
+    # for each of its memories in the block, in order, the id of the event that brought it; "" if
+    # the provider does not know
+    events: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()  # likewise the values by which the provider sorted them
+
+
 class TurnCompleted(Event, frozen=True, kw_only=True):
     """One exchange is over (Hermes: ``sync_turn``)."""
 
@@ -117,6 +130,9 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
     # The event with an older form of this turn, which an import has read again since (it was
     # longer, or edited); a rewind that retracts it follows. "" for none.
     replaces: str = ""
+    # What its prompt was given, by each provider that was asked, without scores. A turn that is
+    # published again without it is the same turn (G2).
+    recalled: tuple[ShownMemories, ...] = ()
 
 
 class MemoryWritten(Event, frozen=True, kw_only=True):
@@ -241,19 +257,6 @@ class MemoryCurated(Event, frozen=True, kw_only=True):
     run: str = ""  # the curator's run that decided it; "" if a person did
     # the memory that stands for it from now on, if it was archived as a repetition
     successor: str = ""
-
-
-class ShownMemories(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One provider's part of the block that a prompt was given."""
-
-    provider: str  # the provider
-    # its answer was ready (``warm``), came in time (``fresh``), or was made for another prompt,
-    # because the one to this prompt was ``late``
-    outcome: Arrival
-    # for each of its memories in the block, in order, the id of the event that brought it; "" if
-    # the provider does not know
-    events: tuple[str, ...] = ()
-    scores: tuple[float, ...] = ()  # likewise the values by which the provider sorted them
 
 
 class Recalled(Event, frozen=True, kw_only=True):

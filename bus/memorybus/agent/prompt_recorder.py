@@ -24,7 +24,7 @@ class PromptRecorder:
     """Keeps prompts until their turns complete, then publishes one `Recalled` for each."""
 
     def __init__(self, settings: Settings, publisher: Publisher, rng: Random) -> None:
-        # The prompts by order key; None for one that was given nothing. Sessions add to it
+        # The prompts by order key; None for one that asked nothing. Sessions add to it
         # themselves, because a call less matters there.
         self.pending: defaultdict[str, deque[ShownPrompt | None]] = defaultdict(
             partial(deque, maxlen=MAX_PENDING_PROMPTS)
@@ -35,11 +35,21 @@ class PromptRecorder:
         _recorders.add(self)
 
     def record(self, key: str, turn: str = "", session: str = "") -> None:
-        prompts = tuple(self.pending.pop(key, ()))  # another thread may still add to the deque
-        newest = list(takewhile(bool, reversed(prompts)))
+        own = self.prompt_of(key, session)
+        for prompt in filter(None, self.pending.pop(key, ())):
+            if prompt.block and self.rng.random() < self.share:
+                self._publish(prompt, turn if prompt is own else "")
+
+    def prompt_of(self, key: str, session: str) -> ShownPrompt | None:
+        """Return the pending prompt of the turn that has just completed; None if none is known.
+
+        Args:
+            session: the id of its session, since branches have one key; a compression may have
+                given it a new one.
+        """
+        newest = list(takewhile(bool, reversed(tuple(self.pending.get(key, ())))))
         own = [prompt for prompt in newest if prompt and prompt.session.id == session] or newest
-        for prompt in filter(None, prompts):
-            self._publish(prompt, turn if own and prompt is own[0] else "")
+        return own[0] if own else None
 
     def record_oldest(self) -> None:
         """Publish the prompts that have been pending longest, because there are too many (G10)."""

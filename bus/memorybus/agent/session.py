@@ -39,7 +39,7 @@ from memorybus.recall.model import (
     slot_of,
     written_partitions,
 )
-from memorybus.recall.shown import ShownPrompt
+from memorybus.recall.shown import ShownPrompt, recalled_by
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.small_talk import UNASKED, PromptKind, kind_of, with_topic
@@ -152,16 +152,19 @@ class Session:
         """
         if ordinal is not None and type(ordinal) is not int:
             ordinal = whole("ordinal", ordinal)
+        pending = self._bus.prompts.pending
+        prompt = self._bus.prompts.prompt_of(self.key, self.id) if self.key in pending else None
         event = TurnCompleted(
             **clean_fields({"user": user, "assistant": assistant, **details}),
             messages=clean_messages(messages) if messages else (),
             ordinal=-1 if ordinal is None else ordinal,
+            recalled=recalled_by(prompt) if prompt else (),
         )
         if ordinal is not None and not event_id:
             event_id = self._derivation.id("turn", ordinal, event.user, event.assistant)
         receipt = self.publish(event, event_id, at, durable=durable)
         self._bus.turns.note(self.key, receipt.event_id, event)
-        if self.key in self._bus.prompts.pending:
+        if self.key in pending:
             self._bus.prompts.record(self.key, receipt.event_id, self.id)
         return receipt
 
@@ -507,14 +510,9 @@ class Session:
         given (`memorybus events get TURN --shown`), unless `recorded_prompts` says otherwise.
         """
         prompts, prompt = self._bus.prompts, None
-        if (
-            self._asked
-            and block
-            and isinstance(block, str)
-            and prompts.rng.random() < prompts.share
-        ):
+        if self._asked and isinstance(block, str):
             prompt = ShownPrompt(self.scope, self.ref, self._asked[0], block, self._asked[1])
-        if prompt or self.key in prompts.pending:  # one without a block ends the one before it
+        if prompt or self.key in prompts.pending:  # one that asked nothing ends the one before it
             prompts.pending[self.key].append(prompt)
             if len(prompts.pending) > MAX_PENDING_SESSIONS:
                 prompts.record_oldest()

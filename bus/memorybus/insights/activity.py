@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from memorybus.insights.report import Activity
+from memorybus.insights.report import Activity, RecallDay
 
 QUARTER = 900_000
 """Milliseconds of a quarter of an hour: every zone's offset is a multiple of it."""
@@ -31,6 +31,17 @@ def activity_of(quarters: Iterable[tuple[int, int, int]], zone: tzinfo) -> Activ
         busiest_day=max(sorted(days), key=lambda day: days[day], default=""),
         busiest_hour=hours.index(max(hours)) if days else None,
     )
+
+
+def days_of(quarters: Iterable[tuple[int, int, int]], zone: tzinfo) -> list[RecallDay]:
+    """Return the days of quarters of an hour, with their prompts and those that were answered."""
+    days: dict[str, tuple[int, int]] = {}
+    for quarter, asked, given in sorted(quarters):
+        day = datetime.fromtimestamp(quarter * QUARTER / 1000, UTC).astimezone(zone)
+        name = day.date().isoformat()
+        before = days.get(name, (0, 0))
+        days[name] = before[0] + asked, before[1] + given
+    return [RecallDay(day, *counts) for day, counts in days.items()]
 
 
 def streak_of(days: Mapping[str, int]) -> int:

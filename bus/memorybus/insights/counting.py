@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 from memorybus.archive.format.figures import COUNTED_COLUMNS, FIGURES
 from memorybus.errors import ArchiveDamaged, MemoryBusError, install_command
 from memorybus.insights import statements
-from memorybus.insights.activity import QUARTER, activity_of
+from memorybus.insights.activity import QUARTER, activity_of, days_of
 from memorybus.insights.conditions import condition, joined
 from memorybus.insights.report import (
+    Aged,
     Conclusions,
     Delegations,
     LongSession,
     MemoryUse,
     Overview,
+    ProviderRecall,
+    RecallFigures,
     Share,
     SkillUse,
     ToolUse,
+    UsedMemory,
 )
 from memorybus.insights.rows import CountableRows
 from memorybus.query.query import Query
@@ -33,6 +37,7 @@ _MEMORY = "256MB"
 """What DuckDB may use; beyond it, it writes to a temporary directory (G10)."""
 
 _LONGEST = 5
+_MOST_USED = 10
 _COLUMNS = ", ".join(f'"{name}"' for name in (*COUNTED_COLUMNS, FIGURES))
 
 
@@ -145,6 +150,8 @@ class Counter:
             "compressions": self.compressions(),
             "delegations": self.delegations(),
             "memories": self.memories(),
+            "aged": Aged(*self._row(statements.AGED)),
+            "recall": self.recall(zone),
             "derived": [Conclusions(*row) for row in self._rows(statements.DERIVED)],
         }
 
@@ -229,6 +236,14 @@ class Counter:
             MemoryUse(where=where, learned=add, corrected=replace, removed=remove, other=other)
             for where, add, replace, remove, other in self._rows(statements.MEMORIES)
         ]
+
+    def recall(self, zone: tzinfo) -> RecallFigures:
+        """Return what memory gave to prompts."""
+        return RecallFigures(
+            [ProviderRecall(*row) for row in self._rows(statements.RECALLS)],
+            days_of(self._rows(statements.PROMPTS, quarter=QUARTER), zone),
+            [UsedMemory(*row) for row in self._rows(statements.USED, most=_MOST_USED)],
+        )
 
     def without_content(self) -> int:
         """Return how many events of these days lost their content to `retention`."""

@@ -127,6 +127,57 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     other: int
 
 
+class Aged(msgspec.Struct, frozen=True):
+    """How often memories went stale, were archived, came back into use, and were pinned."""
+
+    stale: int = 0
+    archived: int = 0
+    returned: int = 0
+    pinned: int = 0
+
+
+class ProviderRecall(msgspec.Struct, frozen=True):
+    """What one provider gave to prompts that asked it.
+
+    Attributes:
+        nothing: it answered, but the prompt was given no memory of it.
+        memories: how many memories it gave, in all.
+    """
+
+    provider: str
+    asked: int
+    warm: int
+    fresh: int
+    late: int
+    nothing: int
+    memories: int
+
+
+class RecallDay(msgspec.Struct, frozen=True):
+    """A day's turns whose prompts asked memory, and how many of them were given something."""
+
+    day: str
+    asked: int
+    given: int
+
+
+class UsedMemory(msgspec.Struct, frozen=True):
+    """The event of a memory that prompts were given, how often, and when last (milliseconds)."""
+
+    event: str
+    provider: str
+    times: int
+    last: int
+
+
+class RecallFigures(msgspec.Struct, frozen=True):
+    """What memory gave to the prompts of these days' turns."""
+
+    providers: list[ProviderRecall]
+    days: list[RecallDay]
+    most_used: list[UsedMemory]
+
+
 class Conclusions(msgspec.Struct, frozen=True):
     """What was concluded of one kind, its tokens, and its cost as the deriver's prices have it."""
 
@@ -170,5 +221,7 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
     compressions: int
     delegations: Delegations
     memories: list[MemoryUse]
+    aged: Aged
     derived: list[Conclusions]
+    recall: RecallFigures
     gaps: list[str]

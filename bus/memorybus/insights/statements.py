@@ -4,7 +4,7 @@ ADD_WORDS = "insert into words select $number, unnest($listed)"
 
 COUNTED = """
 create view counted as
-select hash(agent, "user", workspace, "session") as talk, "type", agent, "user", workspace,
+select id, hash(agent, "user", workspace, "session") as talk, "type", agent, "user", workspace,
   platform, "session", root, epoch_ms("at") as moment, figures as f
 from rows
 where "at" >= to_timestamp({since} / 1000.0) and omitted = '' and {wanted} {standing}
@@ -68,7 +68,7 @@ create temp table others as
 select talk, "type", moment, f.what, f.about, f.tools[1] as tool, f.tool_messages, f.tokens_in,
   f.tokens_out, f.cost
 from counted where "type" in ('MemoryWritten', 'SessionSwitched', 'ContextCompressing', 'Delegated',
-  'ToolCalled', 'Derived')
+  'ToolCalled', 'Derived', 'MemoryCurated')
 """
 
 SPENT = """
@@ -83,7 +83,15 @@ union all
 select talk, model, tokens_in, tokens_out, cost from talked where not is_in_total
 """
 
-TABLES = (USAGES, SESSIONS, TALKED, SPENT, CALLED, OTHERS)
+GIVEN = """
+create temp table given as
+select id, moment, given.provider as provider, given.outcome as outcome, given.events as memories
+from (
+  select id, moment, unnest(f.recalled) as given
+  from counted where "type" = 'TurnCompleted' and len(f.recalled) > 0)
+"""
+
+TABLES = (USAGES, SESSIONS, TALKED, SPENT, CALLED, OTHERS, GIVEN)
 """What makes the tables, in order."""
 
 OVERVIEW = """
@@ -168,6 +176,26 @@ from (
     when 'memory_forget' then 'remove' else 'other' end
   from others where "type" = 'ToolCalled')
 group by 1 order by count(*) desc, 1
+"""
+AGED = """
+select count(*) filter (what = 'stale'), count(*) filter (what = 'archived'),
+  count(*) filter (what = 'active'), count(*) filter (what = 'pinned')
+from others where "type" = 'MemoryCurated'
+"""
+RECALLS = """
+select provider, count(*), count(*) filter (outcome = 'warm'), count(*) filter (outcome = 'fresh'),
+  count(*) filter (outcome = 'late'), count(*) filter (outcome <> 'late' and len(memories) = 0),
+  sum(len(memories))::bigint
+from given group by 1 order by 2 desc, 1
+"""
+PROMPTS = """
+select moment // $quarter, count(distinct id), count(distinct id) filter (len(memories) > 0)
+from given group by 1
+"""
+USED = """
+select memory, provider, count(distinct id), max(moment)
+from (select unnest(memories) as memory, id, provider, moment from given)
+where memory <> '' group by all order by 3 desc, 4 desc, 1 limit $most
 """
 KEPT_OUT = """
 select count(*) from rows where omitted = 'retention' and "at" >= to_timestamp($since / 1000.0)

@@ -9,7 +9,7 @@ import msgspec
 
 from memorybus.concurrency.forking import ProcessLock
 from memorybus.errors import ConfigError, EventTooLarge, SpoolCorrupt, SpoolError
-from memorybus.events import LATEST, AnyEvent, Envelope, Event, Scope, SessionRef
+from memorybus.events import LATEST, AnyEvent, Envelope, Event, Scope, SessionRef, TurnCompleted
 from memorybus.ids import checksum
 from memorybus.msgspec_types import prepared
 from memorybus.outbox.files import SpoolFiles
@@ -58,7 +58,10 @@ class Writer:
                 f"`event_max_bytes` is {self._max_bytes}. Publish less text per event, or raise "
                 "the bound"
             )
-        return envelope, body, checksum(self._encode(envelope.event))
+        event = envelope.event
+        if isinstance(event, TurnCompleted) and event.recalled:
+            event = msgspec.structs.replace(event, recalled=())
+        return envelope, body, checksum(self._encode(event))
 
 
 class Publisher:

@@ -28,14 +28,15 @@ _CUT = "…"
 _FAST = 1  # zlib's level: half the time of the usual one, and 5 % more bytes
 
 
-class ShownPrompt(msgspec.Struct, frozen=True):
+class ShownPrompt(msgspec.Struct):
     """A prompt that was given a block, until it is recorded."""
 
     scope: Scope  # the session's owner
     session: SessionRef  # the session
     asked: str  # the prompt's words
-    block: str  # the block
+    block: str  # the block; "" if it was given nothing
     answer: Answer  # the answer from which it was made
+    memories: tuple[ShownMemories, ...] | None = None  # those in the block, once they were read
 
 
 class BlockPart(msgspec.Struct):
@@ -46,15 +47,33 @@ class BlockPart(msgspec.Struct):
 
 
 def build_record(prompt: ShownPrompt, turn: str) -> Recalled:
-    sources = dict(_sources(prompt.answer.results))
     return Recalled(
         turn=turn,
         asked=text_digest(prompt.asked),
-        memories=tuple(
-            _describe(part, prompt.answer, sources) for part in parts_of(prompt.block)[1]
-        ),
+        memories=_memories_in(prompt),
         block=zlib.compress(prompt.block.encode(errors="surrogatepass"), _FAST),
     )
+
+
+def recalled_by(prompt: ShownPrompt) -> tuple[ShownMemories, ...]:
+    """Return what each provider that was asked gave to a prompt, which may be nothing."""
+    answer = prompt.answer
+    given = {
+        part.provider: ShownMemories(part.provider, part.outcome, part.events)
+        for part in _memories_in(prompt)
+    }
+    for provider in (*answer.ready, *(answer.replies.asked or ())):
+        if provider not in given:
+            given[provider] = ShownMemories(provider, _arrival(provider, answer))
+    return tuple(given.values())
+
+
+def _memories_in(prompt: ShownPrompt) -> tuple[ShownMemories, ...]:
+    if prompt.memories is None:
+        sources = dict(_sources(prompt.answer.results)) if prompt.block else {}
+        parts = parts_of(prompt.block)[1] if prompt.block else []
+        prompt.memories = tuple(_describe(part, prompt.answer, sources) for part in parts)
+    return prompt.memories
 
 
 def _sources(results: Iterable[WarmResult]) -> Iterator[tuple[str, tuple[str, float]]]:
@@ -67,14 +86,15 @@ def _sources(results: Iterable[WarmResult]) -> Iterator[tuple[str, tuple[str, fl
 def _describe(
     part: BlockPart, answer: Answer, sources: dict[str, tuple[str, float]]
 ) -> ShownMemories:
-    provider = part.label
-    if provider in answer.ready:
-        outcome: Arrival = "warm"
-    else:
-        outcome = "fresh" if answer.replies.results.get(provider) else "late"
     origins = [sources.get(memory) or _source_of_cut(memory, sources) for memory in part.memories]
     events, scores = zip(*origins, strict=True) if origins else ((), ())
-    return ShownMemories(provider, outcome, events, scores)
+    return ShownMemories(part.label, _arrival(part.label, answer), events, scores)
+
+
+def _arrival(provider: str, answer: Answer) -> Arrival:
+    if provider in answer.ready:
+        return "warm"
+    return "fresh" if answer.replies.results.get(provider) else "late"
 
 
 def _source_of_cut(memory: str, sources: dict[str, tuple[str, float]]) -> tuple[str, float]:

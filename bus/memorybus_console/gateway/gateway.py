@@ -174,6 +174,7 @@ class Gateway:
                 return session.turn_started(**asdict(event), at=at)
             case TurnCompleted() as event:
                 fields = asdict(event) | {"ordinal": None if event.ordinal < 0 else event.ordinal}
+                del fields["recalled"]  # the bus itself knows what it gave to the prompt
                 return session.turn_completed(**fields, event_id=event_id, at=at)
             case MemoryWritten() as event:
                 return session.memory_written(**asdict(event), event_id=event_id, at=at)

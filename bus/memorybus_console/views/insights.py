@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
+import msgspec
 from memorybus.events import LATEST
 from memorybus.insights.report import Activity, Insights, Overview, Share
 from memorybus.text.display import one_line
@@ -17,7 +18,6 @@ from memorybus_console.views.render import add_row, cell, count, grid, line
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHADES = "·▂▃▅▇█"
 _BAR = 16
-_NAME = 24
 _MOST_ROWS = 8
 _MOST_DAYS = 60
 
@@ -37,6 +37,7 @@ class Section(NamedTuple):
     heads: Sequence[str]
     rows: Sequence[Row]
     has_bars: bool = False
+    name_width: int = 24
 
     @property
     def most(self) -> float:
@@ -54,7 +55,9 @@ def insights_parts(insights: Insights, zone: tzinfo) -> Iterator[RenderableType]
         table = grid(*section.heads, *([" "] if section.has_bars else []))
         for row in section.rows[:_MOST_ROWS]:
             bars = [cell(bar(row.value, section.most), "cyan")] if section.has_bars else []
-            add_row(table, one_line(row.name or "not recorded", _NAME), *row.cells, *bars)
+            add_row(
+                table, one_line(row.name or "not recorded", section.name_width), *row.cells, *bars
+            )
         yield table
 
 
@@ -83,6 +86,7 @@ def totals(insights: Insights) -> list[tuple[str, str]]:
         ("tool calls", count(overview.tool_calls)),
         ("tokens", f"{count(overview.tokens_in)} in, {count(overview.tokens_out)} out"),
         ("cost", cost_of(overview.cost)),
+        ("recall", _recall(insights)),
         ("compressions", count(insights.compressions)),
         ("delegations", f"{count(sub.count)}, {count(sub.tokens_in + sub.tokens_out)} tokens"),
     ]
@@ -104,15 +108,7 @@ def sections(insights: Insights, zone: tzinfo) -> list[Section]:
             Row(each.skill, (count(each.loads), count(each.edits), day_of(each.last, zone)))
             for each in insights.skills
         ]),
-        Section("memories", ("where", "learned", "corrected", "removed"), [
-            Row(each.where, _counts(each.learned, each.corrected, each.removed))
-            for each in insights.memories
-        ]),
-        Section("derived", ("kind", "conclusions", "tokens", "cost"), [
-            Row(each.kind, (*_counts(each.conclusions, each.tokens_in + each.tokens_out),
-                            "-" if each.cost is None else f"{each.cost:.4f}"))
-            for each in insights.derived
-        ]),
+        *_memory_sections(insights, zone),
         Section("longest sessions", ("session", "person", "began", "hours", "turns"), [
             Row(each.session, (one_line(each.user, _BAR), day_of(each.began, zone),
                                f"{each.hours:.1f}", count(each.turns)))
@@ -120,6 +116,39 @@ def sections(insights: Insights, zone: tzinfo) -> list[Section]:
         ]),
     ]  # fmt: skip
     return [section for section in tables if section.rows]
+
+
+def _memory_sections(insights: Insights, zone: tzinfo) -> list[Section]:
+    """Return the tables on what memory learned, derived and gave to prompts."""
+    return [
+        Section("memories", ("where", "learned", "corrected", "removed"), [
+            Row(each.where, _counts(each.learned, each.corrected, each.removed))
+            for each in insights.memories
+        ]),
+        Section("memories by age", ("became", "times"), [
+            Row(name.replace("_", " "), _counts(times))
+            for name, times in msgspec.structs.asdict(insights.aged).items() if times
+        ]),
+        Section("recall", ("provider", "asked", "warm", "fresh", "late", "nothing", "memories"), [
+            Row(each.provider, _counts(each.asked, each.warm, each.fresh, each.late, each.nothing,
+                                       each.memories))
+            for each in insights.recall.providers
+        ]),
+        Section("recall by day", ("day", "asked", "given"), [
+            Row(each.day, _counts(each.asked, each.given), each.given)
+            for each in reversed(insights.recall.days)
+        ], has_bars=True),
+        Section("most used memories", ("event", "provider", "times", "last"), [
+            Row(each.event, (one_line(each.provider, _BAR), count(each.times),
+                             day_of(each.last, zone)))
+            for each in insights.recall.most_used
+        ], name_width=32),
+        Section("derived", ("kind", "conclusions", "tokens", "cost"), [
+            Row(each.kind, (*_counts(each.conclusions, each.tokens_in + each.tokens_out),
+                            "-" if each.cost is None else f"{each.cost:.4f}"))
+            for each in insights.derived
+        ]),
+    ]  # fmt: skip
 
 
 def days_of(insights: Insights, zone: tzinfo) -> list[tuple[str, int]]:
@@ -177,6 +206,12 @@ def shade(value: int, most: int, shades: int) -> int:
 
 def _counts(*numbers: int) -> Sequence[str]:
     return tuple(map(count, numbers))
+
+
+def _recall(insights: Insights) -> str:
+    asked = sum(day.asked for day in insights.recall.days)
+    given = sum(day.given for day in insights.recall.days)
+    return f"{count(asked)} prompts asked, {count(given)} were given memories"
 
 
 def _shares(title: str, shares: Iterable[Share]) -> Section:

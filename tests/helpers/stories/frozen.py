@@ -71,7 +71,7 @@ _OF_THE_COMMAND: Mapping[str, frozenset[str]] = {
     "diff": frozenset(("session",)),
     "doctor": frozenset(("name", "ok", "found", "fix")),
     "hermes status": frozenset(("ok", "found", "fix")),
-    "insights": frozenset(("activity", "hours", "longest")),
+    "insights": frozenset(("activity", "hours", "longest", "recall")),
     "recall": frozenset(("session", "waited_ms")),
     "schema": frozenset(("$defs",)),
     "status": frozenset(("memory", "disk", "lanes", "lanes_owned")),

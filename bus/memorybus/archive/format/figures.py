@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from memorybus.events import ModelUsage
+from memorybus.events import ModelUsage, ShownMemories
 from memorybus.msgspec_types import prepared
 
 FIGURES = "figures"  # the name of the column; it is null where an event has nothing to count
-FIGURES_VERSION = 1
+FIGURES_VERSION = 2
 """Grows when `Figures` gets a field; the manifest names the version that a segment has."""
 
 COUNTED_COLUMNS = (
@@ -50,10 +50,13 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     tools: Sequence[str] = ()  # the name of each tool that was called, once for each call
     skills_loaded: Sequence[str] = ()  # the name of each skill that was loaded, once for each time
     skills_edited: Sequence[str] = ()  # the name of each skill that was edited, once for each time
-    what: str = ""  # the action of a memory's write, the reason of a switch, a compression's number
+    # The action of a memory's write, the reason of a switch, a compression's number, a memory's new
+    # state, or the kind of a conclusion.
+    what: str = ""
     about: str = ""  # the store of a memory's write, the provider of a tool's call
     retracted: Sequence[str] = ()  # the ids of the events that a rewind took back
     usage: Sequence[ModelUsage] = ()  # what the host counted for the whole session
+    recalled: Sequence[ShownMemories] = ()  # what the turn's prompt was given, by provider
 
 
 class _Message(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +81,8 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     tool: str = ""
     retracted: tuple[str, ...] = ()
     usage: tuple[ModelUsage, ...] = ()
+    recalled: tuple[ShownMemories, ...] = ()
+    after: str = ""
     compression_count: int = 0
     kind: str = ""
     tool_count: int = -1
@@ -119,6 +124,7 @@ def _figures_of_turn(event: _Event) -> Figures:
         tools=_tools([name for name, _ in calls], event.messages),
         skills_loaded=[skill for name, skill in skills if skill and name == _SKILL_VIEW],
         skills_edited=[skill for name, skill in skills if skill and name == _SKILL_EDIT],
+        recalled=event.recalled,
     )
 
 
@@ -138,6 +144,7 @@ _OTHERS: Mapping[str, Callable[[_Event], Figures | None]] = {
         tokens_out=event.tokens_out,
         cost=_cost(event.cost) if event.model else None,
     ),
+    "MemoryCurated": lambda event: Figures(what=event.after),
     "ContextCompressing": lambda event: Figures(what=str(event.compression_count)),
     "Delegated": lambda event: Figures(
         model=event.model,
@@ -195,7 +202,8 @@ def figures_type(pa: Any) -> Any:
     texts = pa.list_(pa.string())
     kinds = {"cost": pa.float64(), "model": pa.string(), "what": pa.string(), "about": pa.string()}
     kinds |= dict.fromkeys(("tools", "skills_loaded", "skills_edited", "retracted"), texts)
-    kinds["usage"] = pa.list_(usage)
+    given = pa.struct([("provider", pa.string()), ("outcome", pa.string()), ("events", texts)])
+    kinds |= {"usage": pa.list_(usage), "recalled": pa.list_(given)}
     names = Figures.__struct_fields__
     return pa.struct([(name, kinds.get(name, pa.int64())) for name in names])
 
@@ -205,7 +213,7 @@ def figures_array(pa: Any, bodies: Sequence[bytes | None]) -> Any:
     columns = zip(*(msgspec.structs.astuple(row or _NOTHING) for row in rows), strict=True)
     kind = figures_type(pa)
     arrays = [
-        pa.array(_plain(values) if field.name == "usage" else values, field.type)
+        pa.array(_plain(values) if field.name in ("usage", "recalled") else values, field.type)
         for values, field in zip(columns, kind, strict=True)
     ]
     nothing = pa.array([row is None for row in rows], pa.bool_())
@@ -215,8 +223,8 @@ def figures_array(pa: Any, bodies: Sequence[bytes | None]) -> Any:
 _NOTHING = Figures()
 
 
-def _plain(usages: Sequence[Sequence[ModelUsage]]) -> list[list[dict[str, Any]]]:
-    return [[msgspec.structs.asdict(each) for each in usage] for usage in usages]
+def _plain(lists: Sequence[Sequence[msgspec.Struct]]) -> list[list[dict[str, Any]]]:
+    return [[msgspec.structs.asdict(each) for each in structs] for structs in lists]
 
 
 def with_figures(pa: Any, rows: Any) -> Any:
