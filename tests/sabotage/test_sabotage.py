@@ -158,7 +158,13 @@ SABOTAGES = (
     ),
     Sabotage(
         "everybody's facts by name, in SQLite",
-        (Patch(SQLITE, "facts.scope in ({SCOPES}) and facts.name in (", "facts.name in ("),),
+        (
+            Patch(
+                SQLITE,
+                "kept.scope in ({SCOPES}) and kept.seq is null",
+                "kept.seq is null",
+            ),
+        ),
         (SCOPED.format("sqlite", "facts_by_name"),),
     ),
     Sabotage(
