@@ -16,7 +16,7 @@ _LARGEST_COUNT = 99
 
 _TEXTS = (
     (re.compile(r"\w[\w.]*@" + re.escape(socket.gethostname())), "<operator>"),
-    (re.compile(re.escape(socket.gethostname()) + r"(-\d+-[0-9a-f]+)?"), "<host>"),
+    (re.compile(rf"(?<!\w){re.escape(socket.gethostname())}(-\d+-[0-9a-f]+)?(?!\w)"), "<host>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b[0-9a-f]{12,64}\b"), "<id>"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?"), "<time>"),
     (re.compile(r"(redis|http)s?://[^\s,;\"')]+"), "<url>"),
