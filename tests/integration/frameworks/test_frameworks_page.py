@@ -25,10 +25,10 @@ class Claude(FakeHandler):
 
     def serve(self, _: str) -> None:
         """Ask for the tool; then answer with what it returned."""
-        messages = json.loads(self.body())["messages"]
-        prompt, path = messages[0]["content"], "/memories/tea.md"
-        if len(messages) > 1:
-            read = str(messages[-1]["content"][0]["content"])
+        # The SDK sends the whole conversation, or a thread's new messages alone.
+        prompt, path = json.loads(self.body())["messages"][-1]["content"], "/memories/tea.md"
+        if isinstance(prompt, list):
+            read = str(prompt[0]["content"])
             content = [{"type": "text", "text": "Kept." if "created" in read else read}]
         else:
             new = {"command": "create", "path": path, "file_text": prompt}
@@ -63,9 +63,7 @@ def test_the_page_runs(
     agents.set_tracing_disabled(True)
     names: dict[str, Any] = {}
     try:
-        for block in re.findall(
-            r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL
-        ):
+        for block in CODE.findall(PAGE.read_text()):
             exec(compile(block, str(PAGE), "exec"), names)
         assert [item.key for item in names["found"]] == ["tea"]
         model = ScriptedModel([[assistant_message("Noted.")]])
