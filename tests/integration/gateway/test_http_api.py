@@ -51,6 +51,11 @@ def sample(route: Route) -> tuple[str, dict[str, Any]]:
     return path, bodies.get(route.name, {})
 
 
+def of_ann(kind: str, **fields: Any) -> dict[str, Any]:
+    """Return an event of ann's session."""
+    return {"session": "s", "user": "ann", "event": {"type": kind, **fields}}
+
+
 def logged(settings: Settings, client: Any) -> list[Any]:
     """Return the envelopes of the log."""
     log = EventLog(client, settings)
@@ -95,6 +100,27 @@ def test_a_request_that_is_sent_again_adds_nothing(settings, redis_client):
     assert ids[0] == ids[1]
     texts = sorted(getattr(one.event, "user", "") for one in logged(settings, redis_client))
     assert texts == ["", "One.", "Three.", "Two."]  # the first is the session's start
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/sessions/s/compress", {"user": "ann"}),
+        ("/sessions/s/switch", {"user": "ann", "new_id": "s-2"}),
+        ("/sessions/s/undo", {"user": "ann", "events": ["ab" * 16]}),
+        ("/events", {"events": [of_ann("TurnStarted", message="Hi.")]}),
+        ("/events", {"events": [of_ann("ContextCompressing", messages=[])]}),
+    ],
+)
+def test_a_step_of_a_session_that_is_sent_again_is_taken_once(settings, redis_client, path, body):
+    """The second request has the first one's reply, and the log has one event of it."""
+    with gateway(settings) as api:
+        api.post("/events", {"events": [turn("s", "ann", "One.")]})
+        first, again = (api.post(path, body, idempotency_key="r-1").body for _ in range(2))
+        assert first == again
+        api.post("/events", {"events": [turn("s", "ann", "Two.")], "level": "logged"})
+    kinds = [type(entry.event).__name__ for entry in logged(settings, redis_client)]
+    assert len(kinds) == 4, kinds  # a start, two turns and the step
 
 
 def test_a_session_is_branched_switched_compressed_and_undone(settings, redis_client):
