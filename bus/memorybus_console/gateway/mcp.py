@@ -81,6 +81,8 @@ class McpEndpoint:
 
     def _find_session(self, request: Request) -> tuple[ApiKey, Session]:
         caller = self._gate.admit(request, "tools")
+        if request.method == "GET":  # the server never speaks first, and a stream would take a turn
+            raise RequestRefused(405, "NoStream", "send POST: this server opens no stream")
         for right in _RIGHTS:
             caller.key.check(right)
         named = {"session": f"mcp-{caller.key.id}"} | dict(request.query_params)

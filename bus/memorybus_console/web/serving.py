@@ -15,6 +15,7 @@ from memorybus.health.verdict import BusStateCache
 from memorybus.ids import new_secret
 from memorybus.text.redact import mask_record
 from memorybus_workers import logs
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memorybus_console.gateway.opening import OpenGateway, open_gateway
 from memorybus_console.web import answers
@@ -26,6 +27,8 @@ from memorybus_console.web.past import Past
 from memorybus_console.web.tasks import PageTasks
 
 GRACE_SECONDS = 3  # seconds that open requests may still take when the server stops
+REQUEST_SECONDS = 5.0  # seconds in which the head of a request must have come
+MOST_WITHOUT_REQUEST = 128  # the most connections without one; the oldest of them is closed
 
 
 def build_site(settings: Settings, own: OwnToken | None = None) -> Site:
@@ -93,10 +96,53 @@ def build_server(site: Site, gateway: OpenGateway | None = None) -> uvicorn.Serv
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        http=_Connection,
+        ws="none",
+        backlog=MOST_WITHOUT_REQUEST,  # so many are accepted before the oldest one is closed
         lifespan="on",
     )
     logging.getLogger("uvicorn.error").addFilter(mask_record)
     return _Server(config, site)
+
+
+class _Connection(H11Protocol):
+    """A connection that closes if a request does not come: uvicorn waits for one without end.
+
+    The number of those that wait is bounded, since each takes a file descriptor (G10).
+    """
+
+    timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_request()
+        connections = (each for each in self.connections if isinstance(each, _Connection))
+        waiting = {each: each.timer.when() for each in connections if each.timer}
+        if len(waiting) > MOST_WITHOUT_REQUEST:
+            min(waiting, key=waiting.__getitem__).drop()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._expect_nothing()
+        elif self.timer is None:
+            self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect_nothing()
+        super().connection_lost(exc)
+
+    def _expect_request(self) -> None:
+        self.timer = self.loop.call_later(REQUEST_SECONDS, self.drop)
+
+    def drop(self) -> None:
+        self._expect_nothing()
+        self.transport.close()
+
+    def _expect_nothing(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
 
 class _Server(uvicorn.Server):

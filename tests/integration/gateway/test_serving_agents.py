@@ -2,8 +2,10 @@
 
 import json
 import re
+import resource
 import socket
-from contextlib import closing
+import time
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
 from typing import Any
 
@@ -11,13 +13,14 @@ import pytest
 from helpers.making import MakeSettings
 from helpers.processes.commands import run_command
 from helpers.processes.processes import Child, Spawn
+from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ, patient, wait_applied, worker
 from helpers.web.gateway import Api, make_key, turn
 from memorybus.config.settings import Settings
 from memorybus.health.metrics_server import Address
 from memorybus.log.stream import EventLog
-from memorybus_console.web.serving import open_listener
+from memorybus_console.web.serving import REQUEST_SECONDS, open_listener
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -53,6 +56,28 @@ def test_an_accepted_event_survives_a_kill_while_redis_is_away(spawn, make_redis
     with server.client() as client:
         log = EventLog(client, settings)
         wait_until(lambda: texts(log, settings) == ["First.", "Second."], "both turns are logged")
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="no limit for another process here")
+def test_connections_that_send_no_request_keep_nobody_out(spawn, settings):
+    """Among 1,000 silent connections and unfinished heads callers are answered; all are closed."""
+    child, api = serve(spawn, settings)
+    resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (512, 512))
+    host, port = api.address.rsplit(":", 1)
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(1_000)
+        ]
+        for each in silent[::2]:
+            with suppress(OSError):  # the server has closed the older ones
+                each.sendall(b"GET /v1/health HTTP/1.1\r\nx-slow: ")
+        began = time.monotonic()
+        assert {api.get("/health").status for _ in range(10)} == {200}
+        assert time.monotonic() - began < REQUEST_SECONDS
+        for each in silent:
+            each.settimeout(REQUEST_SECONDS + MARGIN)
+            with suppress(ConnectionResetError):
+                assert each.recv(1) == b""
 
 
 def texts(log: EventLog, settings: Settings) -> list[str]:
@@ -119,12 +144,12 @@ def test_a_host_uses_mcp_over_http(spawn, settings, redis_client):
     assert "under the pot" in anyio.run(recall, ann)
     assert anyio.run(recall, bob) == "Memory has nothing about this."
     limited = make_key(settings, "ann", may=("tools",))
-    for headers, status in (({}, 401), ({"authorization": f"Bearer {limited}"}, 403)):
-        with closing(HTTPConnection(api.address)) as connection:
-            connection.request(
-                "POST", "/mcp", b"{}", headers | {"content-type": "application/json"}
-            )
-            assert connection.getresponse().status == status
+    for method, key, status in (("POST", "", 401), ("POST", limited, 403), ("GET", ann, 405)):
+        headers = {"content-type": "application/json", "accept": "text/event-stream"}
+        headers |= {"authorization": f"Bearer {key}"} if key else {}
+        with closing(HTTPConnection(api.address, timeout=30)) as connection:
+            connection.request(method, "/mcp", b"{}", headers)
+            assert connection.getresponse().status == status, method
 
 
 def test_a_response_is_sent_at_once():
