@@ -59,7 +59,7 @@ _MOST_SESSIONS: Final = 10_000
 _MOST_REPLIES: Final = 10_000
 """The most replies that are kept for requests that come again."""
 
-Reply = TypeVar("Reply")
+Given = TypeVar("Given")
 
 _NOT_REMOTE: Final = (CorrectMemory, DeleteMemory, Forget, ImportArchive, MoveProvider, Replay)
 
@@ -248,7 +248,7 @@ class Gateway:
             session, caller.event_id(request), lambda: self._place(session.undo(*request.events))
         )
 
-    def _once(self, session: Session, event_id: str, run: Callable[[], Reply]) -> Reply:
+    def _once(self, session: Session, event_id: str, run: Callable[[], Given]) -> Given:
         """Return the reply that was given under an id, in the life of this process (G2).
 
         Most events have such an id in the log; these are steps of a session, which have none.
@@ -256,8 +256,8 @@ class Gateway:
         place = (session.scope, session.id, event_id)
         with self._lock:
             if place in self._replies:
-                given: Reply = self._replies[place]
-                return given
+                known: Given = self._replies[place]
+                return known
         reply = run()
         if event_id:
             with self._lock:

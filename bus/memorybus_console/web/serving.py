@@ -96,7 +96,7 @@ def build_server(site: Site, gateway: OpenGateway | None = None) -> uvicorn.Serv
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        http=_Connection,
+        http=_BoundedConnection,
         ws="none",
         backlog=MOST_WITHOUT_REQUEST,  # so many are accepted before the oldest one is closed
         lifespan="on",
@@ -105,7 +105,7 @@ def build_server(site: Site, gateway: OpenGateway | None = None) -> uvicorn.Serv
     return _Server(config, site)
 
 
-class _Connection(H11Protocol):
+class _BoundedConnection(H11Protocol):
     """A connection that closes if a request does not come: uvicorn waits for one without end.
 
     The number of those that wait is bounded, since each takes a file descriptor (G10).
@@ -116,7 +116,7 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_request()
-        connections = (each for each in self.connections if isinstance(each, _Connection))
+        connections = (each for each in self.connections if isinstance(each, _BoundedConnection))
         waiting = {each: each.timer.when() for each in connections if each.timer}
         if len(waiting) > MOST_WITHOUT_REQUEST:
             min(waiting, key=waiting.__getitem__).drop()
