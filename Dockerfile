@@ -6,7 +6,7 @@
 
 ARG PYTHON=python:3.12-slim
 FROM $PYTHON AS build
-ARG EXTRAS=all,fastembed,local-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb,webhook
+ARG EXTRAS=all,derive,fastembed,local-embeddings,hindsight,honcho,mem0,mem0-server,mentisdb,webhook
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY bus bus

@@ -205,7 +205,8 @@ def test_prometheus_scrapes_the_workers_and_reads_the_rules():
 def test_the_image_has_every_kind_of_provider():
     """G7: what sealing needs, or Redis would never be trimmed; and the extra of each provider.
 
-    Besides embedders, traces, metrics and the page. What is left out serves tests.
+    Besides embedders, traces, metrics, the page and the model that derives. What is left out serves
+    tests, and agents of other frameworks, which run elsewhere.
     """
     (install,) = [line for line in instructions("RUN") if "pip install" in line]
     assert '".[$EXTRAS]"' in install
@@ -217,7 +218,8 @@ def test_the_image_has_every_kind_of_provider():
     extras = PROJECT["optional-dependencies"]
     (united,) = extras["all"]
     in_all = set(united.removeprefix("memorybus[").removesuffix("]").split(","))
-    assert chosen | in_all == set(extras) - {"dev"}
+    frameworks = {"anthropic", "langgraph", "openai-agents"}
+    assert chosen | in_all == set(extras) - {"dev"} - frameworks
     assert any(one.startswith("pyarrow") for one in extras["archive"])
 
 
