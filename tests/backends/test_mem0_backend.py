@@ -112,7 +112,8 @@ def opened(backend: Backend, tmp_path: Path) -> Iterator[Opened]:
         made[-1].open()
         return made[-1]
 
-    backend.model.status, backend.model.asked = 200, 0
+    backend.model.status = 200
+    backend.model.questions.clear()
     yield make
     for provider in made:
         provider.shutdown()
