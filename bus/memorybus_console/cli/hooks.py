@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 HostFolderOption = Annotated[
     Path | None, Parameter(help="The program's folder; by default ~/.claude or ~/.codex.")
 ]
+ProjectOption = Annotated[
+    bool, Parameter(negative="", help="Only in this project: .claude/settings.local.json.")
+]
 GatewayOption = Annotated[
     str, Parameter(help="HOST:PORT where memorybus serve --api listens on this machine.")
 ]
@@ -73,9 +76,7 @@ def register(app: App) -> None:
 @shown
 def run_claude_install(
     *,
-    project: Annotated[
-        bool, Parameter(negative="", help="Only in this project: .claude/settings.local.json.")
-    ] = False,
+    project: ProjectOption = False,
     user: UserOption = None,
     agent: AgentOption = None,
     workspace: WorkspaceOption = None,
@@ -103,9 +104,7 @@ def run_claude_install(
 @shown
 def run_claude_uninstall(
     *,
-    project: Annotated[
-        bool, Parameter(negative="", help="Only in this project: .claude/settings.local.json.")
-    ] = False,
+    project: ProjectOption = False,
     home: HostFolderOption = None,
     common: Common = DEFAULT,
 ) -> HooksUninstalled:

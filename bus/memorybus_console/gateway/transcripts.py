@@ -70,8 +70,9 @@ def publish(session: Session, request: ReadTranscript, settings: Settings) -> Tr
     stretches = read_stretches(raw, request.format, options, left_out)
     if stretches and not _is_over(stretches[-1], request):
         stretches.pop()
-    told = [one for one in stretches if not _is_older(one, request.since)]
-    for publish_event in (event for one in told for event in _events(session, one, options)):
+    recent = [stretch for stretch in stretches if not _is_older(stretch, request.since)]
+    events = (event for stretch in recent for event in _events(session, stretch, options))
+    for publish_event in events:
         try:
             publish_event()
         except EventError as error:
@@ -81,7 +82,7 @@ def publish(session: Session, request: ReadTranscript, settings: Settings) -> Tr
     if request.reason is not None:
         end = session.event_id("end", "transcript", request.position)
         session.ended(request.reason, event_id=end)
-    turns = [one.turn for one in told if one.turn]
+    turns = [stretch.turn for stretch in recent if stretch.turn]
     if turns:
         session.queue_prefetch(turns[-1].user, turns[-1].assistant)
     return TranscriptRead(stretches[-1].end if stretches else 0, len(turns))
@@ -145,8 +146,8 @@ def _is_over(stretch: Stretch, request: ReadTranscript) -> bool:
     turn = stretch.turn
     if turn is None or request.stage == "closed":
         return True
-    said, last = "".join(turn.assistant.split()), "".join(request.answer.split())
-    return request.stage == "answered" and said != "" and said.endswith(last)
+    answer, last = "".join(turn.assistant.split()), "".join(request.answer.split())
+    return request.stage == "answered" and answer != "" and answer.endswith(last)
 
 
 def _is_older(stretch: Stretch, since: int) -> bool:

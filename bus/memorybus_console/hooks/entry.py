@@ -106,7 +106,7 @@ class _Hook:
     def answer(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
         """Do what a step needs; return what the host shall read."""
         event, session = str(given.get("hook_event_name")), str(given.get("session_id"))
-        if given.get("agent_id"):  # a sub-agent's step: the session's own transcript tells of it
+        if given.get("agent_id"):  # a sub-agent's step: the session's own transcript has it
             return None
         with opened(self._folder / SESSIONS, session) as progress:
             if progress is not None:
@@ -121,7 +121,7 @@ class _Hook:
         return {"hookSpecificOutput": shown} if block else None
 
     def _record(self, progress: ReadingProgress, event: str, given: Mapping[str, Any]) -> None:
-        """Send the new lines of a session; its first step says where its record begins."""
+        """Send the new lines of a session; its record begins at its first step."""
         path = str(given.get("transcript_path") or progress.path or self._find(progress.session))
         if event == "SessionEnd":
             progress.ended = str(given.get("reason") or "")
@@ -157,7 +157,7 @@ class _Hook:
         return str(next(files, ""))
 
     def _send(self, progress: ReadingProgress, file: int, stage: str, answer: str = "") -> None:
-        """Send what the gateway lacks; first, in the same way, what it may have without a word."""
+        """Send what the gateway lacks; first, unchanged, what it was sent and did not answer."""
         progress.check(file)
         for _ in range(_MOST_WINDOWS):
             again = progress.sent

@@ -48,8 +48,8 @@ def open_transcript(path: str, root: Path) -> int:
     if not real.startswith(os.path.realpath(root) + os.sep) or not real.endswith(".jsonl"):
         raise Unusable("the transcript is not in the host's folder of transcripts")
     file = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
         os.close(file)
         raise Unusable("the transcript is no file of this user")
     return file
@@ -119,12 +119,12 @@ class ReadingProgress:
 
         Args:
             file: the transcript.
-            before: who wrote nothing since then writes no more, milliseconds.
+            before: a transcript without a line since then is idle, milliseconds.
         """
-        found = os.fstat(file)
-        idle = found.st_mtime_ns < before * 1_000_000
-        told = self.sent is not None or self.ended is not None
-        return told or (idle and found.st_size > self.offset), idle
+        status = os.fstat(file)
+        idle = status.st_mtime_ns < before * 1_000_000
+        unanswered = self.sent is not None or self.ended is not None
+        return unanswered or (idle and status.st_size > self.offset), idle
 
     def forget(self, before: int) -> None:
         """Remove what is kept of a session that has no transcript, if it is from before a time."""

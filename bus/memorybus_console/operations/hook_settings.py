@@ -165,9 +165,9 @@ def with_hooks(text: str, steps: Sequence[str], command: str) -> str:
         hook = {"hooks": [{"type": "command", "command": command, "timeout": _TIMEOUT}]}
         entry = json.dumps(hook, ensure_ascii=False)
         hooks = _find(text, _start(text), "hooks")
-        found = hooks and _find(text, hooks.value, step)
-        if found:
-            text = _insert(text, found.value, entry)
+        entries = hooks and _find(text, hooks.value, step)
+        if entries:
+            text = _insert(text, entries.value, entry)
         elif hooks:
             text = _insert(text, hooks.value, f'"{step}": [{entry}]')
         else:

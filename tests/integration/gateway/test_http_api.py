@@ -107,6 +107,7 @@ def test_a_request_that_is_sent_again_adds_nothing(settings, redis_client):
     [
         ("/sessions/s/compress", {"user": "ann"}),
         ("/sessions/s/switch", {"user": "ann", "new_id": "s-2"}),
+        ("/sessions/s/switch", {"user": "ann", "new_id": "s-2", "reset": True}),
         ("/sessions/s/undo", {"user": "ann", "events": ["ab" * 16]}),
         ("/events", {"events": [of_ann("TurnStarted", message="Hi.")]}),
         ("/events", {"events": [of_ann("ContextCompressing", messages=[])]}),
