@@ -1,12 +1,18 @@
 """Days, weekdays and hours in a time zone; pure."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
+from memorybus.events import LATEST
 from memorybus.insights.report import Activity, RecallDay
 
 QUARTER = 900_000
 """Milliseconds of a quarter of an hour: every zone's offset is a multiple of it."""
+
+
+def moment_of(at: int, zone: tzinfo) -> datetime:
+    """Return a time in milliseconds in a zone; at most a day before the end of the calendar."""
+    return datetime.fromtimestamp(min(max(at, 0), LATEST - 86_400_000) / 1000, zone)
 
 
 def activity_of(quarters: Iterable[tuple[int, int, int]], zone: tzinfo) -> Activity:
@@ -15,7 +21,7 @@ def activity_of(quarters: Iterable[tuple[int, int, int]], zone: tzinfo) -> Activ
     sessions = [[0] * 24 for _ in range(7)]
     days: dict[str, int] = {}
     for quarter, talked, began in quarters:
-        moment = datetime.fromtimestamp(quarter * QUARTER / 1000, UTC).astimezone(zone)
+        moment = moment_of(quarter * QUARTER, zone)
         turns[moment.weekday()][moment.hour] += talked
         sessions[moment.weekday()][moment.hour] += began
         if talked:
@@ -37,8 +43,7 @@ def days_of(quarters: Iterable[tuple[int, int, int]], zone: tzinfo) -> list[Reca
     """Return the days of quarters of an hour, with their prompts and those that were answered."""
     days: dict[str, tuple[int, int]] = {}
     for quarter, asked, given in sorted(quarters):
-        day = datetime.fromtimestamp(quarter * QUARTER / 1000, UTC).astimezone(zone)
-        name = day.date().isoformat()
+        name = moment_of(quarter * QUARTER, zone).date().isoformat()
         before = days.get(name, (0, 0))
         days[name] = before[0] + asked, before[1] + given
     return [RecallDay(day, *counts) for day, counts in days.items()]

@@ -1,11 +1,11 @@
 """Insights as people read them: totals and tables for any surface, and bars for a terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import date, timedelta, tzinfo
 from typing import NamedTuple
 
 import msgspec
-from memorybus.events import LATEST
+from memorybus.insights.activity import moment_of
 from memorybus.insights.report import Activity, Insights, Overview, Share
 from memorybus.text.display import one_line
 from rich.console import RenderableType
@@ -157,11 +157,11 @@ def days_of(insights: Insights, zone: tzinfo) -> list[tuple[str, int]]:
     They begin with the report, but if it is long, with the first day that has a turn.
     """
     turns = {date.fromisoformat(day): number for day, number in insights.activity.days.items()}
-    until = _moment(insights.until, zone).date()
+    until = moment_of(insights.until, zone).date()
     if insights.days > _MOST_DAYS and turns:
         first = min(turns)
     else:
-        first = _moment(insights.since, zone).date()
+        first = moment_of(insights.since, zone).date()
     until = max([until, *turns])
     length = (until - first).days + 1
     step = -(-length // _MOST_DAYS)
@@ -172,13 +172,9 @@ def days_of(insights: Insights, zone: tzinfo) -> list[tuple[str, int]]:
     return [(day.isoformat(), number) for day, number in bars]
 
 
-def _moment(at: int, zone: tzinfo) -> datetime:
-    return datetime.fromtimestamp(min(max(at, 0), LATEST - 86_400_000) / 1000, zone)
-
-
 def day_of(at: int, zone: tzinfo) -> str:
     """Return the day of a time in milliseconds; "-" if it is unknown."""
-    return _moment(at, zone).date().isoformat() if at > 0 else "-"
+    return moment_of(at, zone).date().isoformat() if at > 0 else "-"
 
 
 def _messages(overview: Overview) -> str:

@@ -19,8 +19,15 @@ OWNER_FIELDS: Final = ("user", "agent", "workspace")
 """The fields that name the owner of memories. A missing or empty field stands for any owner; but
 a workspace that is given and empty stands for memories without a workspace."""
 
-
 _MAX_TIME_DIGITS = 15  # the most digits of a time in milliseconds
+_MAX_TEXT_CHARS = 300  # the most characters of an event's text in a row
+_MAX_TYPE_CHARS = 24  # the most characters of a type; only an unknown type is longer
+
+
+def number_of(fields: Mapping[str, str], name: str, default: int = 0, digits: int = 9) -> int:
+    """Return a field's number; the default if it is none, or has more than `digits` digits."""
+    text = fields.get(name, "")
+    return int(text) if text.isdecimal() and len(text) <= digits else default
 
 
 def want_of(fields: Mapping[str, str]) -> RecallRequest:
@@ -52,11 +59,11 @@ def event_link(memory: KeptMemory) -> str:
 
 def memory_from(fields: Mapping[str, str]) -> KeptMemory:
     """Return the memory that the fields of an `event_link` describe; it has no text."""
-    user, agent, workspace, event, session, at = (
-        fields.get(name, "") for name in (*OWNER_FIELDS, "event", "session", "at")
+    user, agent, workspace, event, session = (
+        fields.get(name, "") for name in (*OWNER_FIELDS, "event", "session")
     )
-    when = int(at) if at.isdecimal() and len(at) <= _MAX_TIME_DIGITS else 0
-    return KeptMemory("", agent, user, workspace, session=session, at=when, event=event)
+    at = number_of(fields, "at", digits=_MAX_TIME_DIGITS)
+    return KeptMemory("", agent, user, workspace, session=session, at=at, event=event)
 
 
 def link(path: str, *parts: Mapping[str, str | int]) -> str:
@@ -65,12 +72,6 @@ def link(path: str, *parts: Mapping[str, str | int]) -> str:
     for part in parts:
         fields |= part
     return f"{path}?{urlencode(fields)}"
-
-
-_MAX_TEXT_CHARS = 300  # the most characters of an event's text in a row
-
-
-_MAX_TYPE_CHARS = 24  # the most characters of a type; only an unknown type is longer
 
 
 def place_of(event: LoggedEvent) -> str:

@@ -78,6 +78,7 @@ def test_the_page_filters_and_names_what_is_wrong(make_settings, redis_url):
         wrong = visitor.get("/insights?zone=Nowhere&days=x")
         assert "timezone &#39;Nowhere&#39; is not known" in wrong.text
         assert visitor.get("/insights?days=99999999999999999999").status == 200
+        assert visitor.get(f"/insights?days={'9' * 5_000}").status == 200
 
 
 def test_a_file_that_cannot_be_written_is_named(settings, write, tmp_path, capsys):

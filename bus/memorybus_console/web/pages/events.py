@@ -25,7 +25,7 @@ from memorybus_console.operations.events.search import (
     parse_mark,
 )
 from memorybus_console.web import answers
-from memorybus_console.web.links import event_row
+from memorybus_console.web.links import event_row, number_of
 from memorybus_console.web.page import Page, PageRequest, Part
 
 SEARCH_SECONDS: Final = 0.15  # seconds that one request searches
@@ -64,7 +64,7 @@ def answer_found(request: PageRequest) -> Response:
 def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
     """Search until the page is full or the time is over."""
     before = parse_mark(request.query.get("before"))
-    remaining = _number(request, "remaining", PAGE_SIZE)
+    remaining = number_of(request.query, "remaining", PAGE_SIZE)
     search_request = wanted_events(fields, request.site.clock.now_ms())
     held = "held" in request.query
     ends = request.site.clock.monotonic() + SEARCH_SECONDS
@@ -77,7 +77,7 @@ def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
     words = SearchWords(search_request.words)
     remaining -= len(search.found)
     more = {**fields, "before": format_mark(search.mark) or ""}
-    checked = _number(request, "checked", 0) + search.checked
+    checked = number_of(request.query, "checked") + search.checked
     on = {**more, "remaining": remaining, "checked": checked}
     return {
         "found": [event_row(event, words) for event in search.found],
@@ -115,11 +115,6 @@ def _parse_time(text: str, now_ms: int) -> int | None:
         raise ConfigError(
             f"{text!r} is not a time: give 2026-05-31T18:00, or how long ago: 2h"
         ) from error
-
-
-def _number(request: PageRequest, name: str, default: int) -> int:
-    text = request.query.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 10 else default
 
 
 def _link(path: str, fields: Mapping[str, Any]) -> str:

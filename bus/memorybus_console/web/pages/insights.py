@@ -8,23 +8,24 @@ from memorybus.insights.reading import chosen_zone, read_insights
 from memorybus.text.redact import masked
 
 from memorybus_console.web.insights_file import figures_view
+from memorybus_console.web.links import number_of
 from memorybus_console.web.page import Page, PageRequest
 
 _FIELDS: Final = ("days", "agent", "user", "platform", "zone")
-_DAYS: Final = "30"
+_DAYS: Final = 30
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the figures, or why they cannot be counted, and the form as it was filled in."""
     fields = {name: request.query.get(name, "").strip() for name in _FIELDS}
-    fields["days"] = fields["days"] if fields["days"].isdecimal() else _DAYS
+    days = number_of(fields, "days", _DAYS)
     names = {name: fields[name] or None for name in ("agent", "user", "platform")}
     view, problem = None, ""
     try:
         zone = chosen_zone(request.settings, fields["zone"])
         insights = read_insights(
             request.settings,
-            days=int(fields["days"]),
+            days=days,
             zone=fields["zone"],
             clock=request.site.clock,
             **names,
@@ -32,7 +33,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         view = figures_view(insights, zone)
     except MemoryBusError as error:
         problem = masked(str(error), request.settings.secrets)
-    return {"fields": fields, "view": view, "problem": problem}
+    return {"fields": fields | {"days": days}, "view": view, "problem": problem}
 
 
 PAGE: Final = Page(path="/insights", template="insights.html", show=show, label="Insights", key="i")

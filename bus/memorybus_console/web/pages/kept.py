@@ -16,13 +16,12 @@ from memorybus_console.web.links import (
     event_link,
     link,
     memory_from,
+    number_of,
     owner_fields,
     place_of,
     want_of,
 )
 from memorybus_console.web.page import Page, PageRequest, Part
-
-MAX_SKIP_DIGITS: Final = 9  # the most digits of the number of memories to skip
 
 
 def show(request: PageRequest) -> Mapping[str, Any]:
@@ -34,7 +33,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     try:
         page = browsing.list_memories(
             *(request.settings, name, want_of(request.query)),
-            skip=parse_skip(request.query),
+            skip=number_of(request.query, "skip"),
             containing=containing,
         )
     except (InspectionFailed, ConfigError) as error:
@@ -59,12 +58,6 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         ],
         "more": link("/memories/kept", here, {"skip": next_skip(page)}) if page and more else "",
     }
-
-
-def parse_skip(fields: Mapping[str, str]) -> int:
-    """Return how many memories to skip; pure."""
-    text = fields.get("skip", "")
-    return int(text) if text.isdecimal() and len(text) <= MAX_SKIP_DIGITS else 0
 
 
 def next_skip(page: Memories) -> int:
