@@ -1,4 +1,4 @@
-"""Finds a Hermes home, its profile, and the settings of the bus for it.
+"""Finds a Hermes home, its profile, what its ``config.yaml`` switches, and the bus's settings.
 
 The rules are those of Hermes 0.19.0 (``hermes_constants``, ``hermes_cli.profiles``), which is not
 imported: the home is ``HERMES_HOME``, or else ``~/.hermes``; a profile is a home below

@@ -1,4 +1,4 @@
-"""Finds the scope of a Hermes session from what Hermes passes to `initialize`; pure.
+"""Whose a Hermes session is, by what Hermes passes to `initialize`, and its files' entries; pure.
 
 ==========  =============================================  ====================================
 scope       Hermes                                         if Hermes passes none

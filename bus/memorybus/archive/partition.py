@@ -1,4 +1,4 @@
-"""Reads one partition's archive; keeps the newest manifest, one open segment and one group."""
+"""Reads one partition's archive, ahead on a thread; keeps its manifest, a segment and a group."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Converts settings from texts and back, with errors that name the setting."""
+"""Converts settings, also time zones, from texts and back; errors name the setting."""
 
 import difflib
 import math

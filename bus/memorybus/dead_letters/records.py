@@ -44,7 +44,7 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     n: int  # its dense number
     key: str  # its order key
     type: str  # the event's type
-    reason: str  # why it was parked; masked, at most `masking.REASON_CHARS` long
+    reason: str  # why it was parked; masked, at most `redact.REASON_CHARS` long
     # how often it was tried; 0 if it only waits behind the first letter of its key
     attempts: int = 0
     scope: Scope = Scope()  # its owner; each name is at most `NAME_CHARS` long
@@ -52,7 +52,7 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0  # when it happened, milliseconds since the Unix epoch
     first_at: int = 0  # when it was refused first (ms); 0 if it only waits
     last_at: int = 0  # when it was refused last (ms)
-    # the end of the traceback, without values of variables; masked, at most `masking.TRACE_CHARS`
+    # the end of the traceback, without values of variables; masked, at most `redact.TRACE_CHARS`
     # long
     trace: str = ""
     worker: str = ""  # the worker that parked it

@@ -1,4 +1,4 @@
-"""Acts of the curator: run, pin, unpin, accept what waits, take a run back."""
+"""Acts of the curator: run, pin, unpin, accept or reject what waits, take a run back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Acts on a provider's generations: rebuild, roll back, drop."""
+"""Acts on a provider's generations and copies: rebuild, roll back, replay, drop."""
 
 from abc import abstractmethod
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Acts on memories: correct or delete one, forget a person or an agent."""
+"""Acts on what is remembered: correct, delete, forget an owner, import an archive."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Shows what a command returns, as its return type says."""
+"""Shows what a command returns, as its return type says, and carries out what it changes."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,8 @@
-"""How a command reports that it failed: text on stderr; with ``--json`` also an object on stdout.
+"""How a command reports, on stderr, how far it is and that it failed.
 
-The object reads ``{"error": kind, "message": what and why, "next": what to do}``, on one line;
-``next`` is missing where the message itself says what to do.
+With ``--json`` a failure is also an object on stdout, on one line:
+``{"error": kind, "message": what and why, "next": what to do}``. ``next`` is missing where the
+message itself has it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What commands have in common: their groups, options, validators, and the operator's name."""
+"""What commands have in common: their groups, options, validators, and the words of options."""
 
 import getpass
 import math

@@ -1,4 +1,4 @@
-"""Reads moments of the history as people write them: a time, a position or an event's id."""
+"""Moments of the history, as people write them, and the wait until lanes have reached one."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""A service of the person's own systemd that keeps ``memorybus up`` running."""
+"""What keeps running: a service of the person's own systemd, and the embedded server."""
 
 import shutil
 import socket

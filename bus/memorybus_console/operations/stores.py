@@ -1,4 +1,4 @@
-"""Bundles the stores that commands read and change, with one connection."""
+"""Bundles the stores that commands read and change, and records what operators do."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Builds tables and lines in the style of all commands; `safe` escapes every text."""
+"""Tables, lines, figures and JSON in the style of all commands; every text is escaped."""
 
 import json
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""The parts of a view: a page, its acts, which change something, and data for its script."""
+"""What a view consists of: a page, its acts, and data for its script; and how it is requested."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -116,7 +116,7 @@ class Page:
     template: str  # its file in `templates`
     show: Callable[[PageRequest], Mapping[str, Any]]  # returns the template's data, on a thread
     label: str = ""  # its name in the navigation; "" to leave it out there
-    key: str = ""
+    key: str = ""  # the key of the keyboard that opens it; "" for none
     acts: tuple[Act, ...] = ()
     parts: tuple[Part, ...] = ()
     counts_only: bool = False

@@ -1,4 +1,4 @@
-"""Tracks which session a hook belongs to: a small state of ids, without side effects.
+"""Tracks which session a hook belongs to, and publishes what a switch between two means.
 
 Hermes passes a session's id to some hooks only, and reports a ``/new`` late: the end of the old
 session and the switch wait in a queue behind slow work, while the new session's first hooks come

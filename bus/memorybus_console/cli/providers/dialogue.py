@@ -1,4 +1,4 @@
-"""Asks questions on stderr and reads the answers from stdin; a secret is not echoed."""
+"""Asks on stderr for a provider's options, which flags may give; a secret is not echoed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from getpass import getpass

@@ -1,4 +1,4 @@
-"""``memorybus provider pause|resume|retry-now|move|remove``: change which instances run, where."""
+"""``memorybus provider ls|test|pause|resume|retry-now|move|remove``: which instances run, where."""
 
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Annotated

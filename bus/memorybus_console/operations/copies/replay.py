@@ -1,4 +1,4 @@
-"""``memorybus replay``: plans which part of the history a copy gets, and makes the copy."""
+"""``memorybus replay``: plans which part of the history a copy gets, makes it, and fills it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

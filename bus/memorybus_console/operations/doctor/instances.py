@@ -1,4 +1,4 @@
-"""Checks for the doctor what no status shows: homes, notes, records, killed rebuilds, backends."""
+"""Checks for the doctor what no status shows: homes, notes, killed rebuilds, backends, canaries."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Records where a new instance begins, and pauses and resumes instances."""
+"""Records where a new instance begins; pauses and resumes instances, and lets them retry."""
 
 import contextlib
 from collections.abc import Iterator

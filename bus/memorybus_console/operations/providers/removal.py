@@ -1,4 +1,4 @@
-"""``memorybus provider remove``: removes an instance, and everything that Redis holds of it."""
+"""``memorybus provider remove|move``: takes an instance out of Redis, or to another directory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
