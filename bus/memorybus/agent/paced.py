@@ -20,7 +20,11 @@ class LogStalled(LogUnavailable):
 
 
 class PacedPublisher:
-    """Publishes through a bus, and waits whenever too many events are unsent."""
+    """Publishes through a bus, and waits whenever too many events are unsent.
+
+    Args:
+        on_wait: called with the number of unsent events while it waits for the log.
+    """
 
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Callable[[int], object]) -> None:
         self._bus = bus
@@ -50,7 +54,7 @@ class PacedPublisher:
         publish()
 
     def finish(self) -> None:
-        """Wait until the log has everything."""
+        """Wait until the log has everything. `LogStalled`: it took nothing for a minute."""
         self._drain(1)
 
     def _drain(self, room: int) -> None:

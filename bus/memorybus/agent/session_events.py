@@ -57,7 +57,10 @@ def memory_write(
     old_text: str = "",
     provenance: Mapping[str, str] | None = None,
 ) -> MemoryWritten:
-    """Return a memory write; see `Session.memory_written`."""
+    """Return a memory write; see `Session.memory_written`.
+
+    `InvalidEvent`: the action or store is unknown, or a text that the action needs is missing.
+    """
     event = MemoryWritten(
         action=action,
         store=store,

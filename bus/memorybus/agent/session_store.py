@@ -45,6 +45,8 @@ _READ_PLACE = "select id, root, parent, epoch from sessions where slot = ?"
 class HostSessions:
     """Sessions by scope and id. Safe to call from any thread.
 
+    `SpoolError`: the file cannot be opened or written, another process writes, or the disk is full.
+
     Args:
         path: the file, which is created if it is missing. A damaged file is renamed, and a new one
             is created; this host then no longer knows which root a resumed session continues.
