@@ -33,7 +33,8 @@ MAX_RECENT_SESSIONS = 500  # the most sessions among which these are chosen, the
 
 MAX_CONCLUSIONS = 100
 MAX_PASSAGES = 600
-"""The most conclusions that are read, and the most passages of one session, the newest (G10)."""
+"""The most conclusions of one kind and deriver that are read, and the most passages of one session,
+the newest (G10)."""
 
 
 class View(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ from memorybus_providers.contract.samples import (
     hook_context,
 )
 from memorybus_providers.fact_provider import FactProvider
+from memorybus_providers.finding.source import MAX_CONCLUSIONS
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.postgres import PostgresProvider
 
@@ -93,6 +94,18 @@ def test_a_conclusion_is_kept_for_its_owner_alone(facts):
     told(Derived(kind="summary", text="Ada keeps bees.", sources=(said,)))
     assert texts(facts) == ["Ada keeps bees."]
     assert texts(facts, BOB) == []
+
+
+def test_many_facts_of_a_person_hide_no_summary(facts):
+    """G10: the newest of each kind are read, so facts do not make a session look unseen."""
+    told = Told(facts)
+    said = told(turn("I keep bees."))
+    told(Derived(kind="summary", text="Ada keeps bees.", sources=(said,)))
+    for number in range(MAX_CONCLUSIONS + 1):
+        told(Derived(kind="fact", text=f"Ada has hive {number}.", sources=(said,)))
+    known = texts(facts)
+    assert len(known) == MAX_CONCLUSIONS + 1
+    assert "Ada keeps bees." in known
 
 
 def test_a_conclusion_that_comes_again_is_kept_once(facts):

@@ -166,12 +166,15 @@ with last_session as materialized ({_LAST_SESSIONS})
 _CONCLUSIONS = f"""
 select event_id, kind, content, at, deriver, supersedes, (
     select json_group_array(source) from derived_sources
-    where derived_sources.scope = derived.scope and derived_sources.derived = event_id
-) from derived
-join sessions on sessions.id = derived.session
-where derived.scope in ({SCOPES}) and content != ''
-    and (kind in ('fact', 'profile') or sessions.name = :session)
-order by at desc, event_id desc limit :most
+    where derived_sources.scope = recent.scope and derived_sources.derived = event_id
+) from (
+    select derived.*, row_number() over (
+        partition by kind, deriver order by at desc, event_id desc
+    ) as place
+    from derived join sessions on sessions.id = derived.session
+    where derived.scope in ({SCOPES}) and content != ''
+        and (kind in ('fact', 'profile') or sessions.name = :session)
+) as recent where place <= :most order by at desc, event_id desc
 """  # noqa: S608  constants of our own
 _SAID_IN = f"""
 select * from (

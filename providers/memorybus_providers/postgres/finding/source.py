@@ -174,12 +174,15 @@ where former.scope = any(%s) order by until desc, former.id desc limit %s
 _CONCLUSIONS = """
 select event_id, kind, content, at, deriver, supersedes, array(
     select source from derived_sources
-    where derived_sources.scope = derived.scope and derived_sources.derived = event_id
-) from derived
-join sessions on sessions.id = derived.session
-where derived.scope = any(%(scopes)s) and content <> ''
-    and (kind in ('fact', 'profile') or sessions.name = %(session)s)
-order by at desc, event_id collate "C" desc limit %(most)s
+    where derived_sources.scope = recent.scope and derived_sources.derived = event_id
+) from (
+    select derived.*, row_number() over (
+        partition by kind, deriver order by at desc, event_id collate "C" desc
+    ) as place
+    from derived join sessions on sessions.id = derived.session
+    where derived.scope = any(%(scopes)s) and content <> ''
+        and (kind in ('fact', 'profile') or sessions.name = %(session)s)
+) as recent where place <= %(most)s order by at desc, event_id collate "C" desc
 """
 _SAID_IN = f"""
 select * from (
