@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -105,15 +106,21 @@ class DerivingRound:
 
     def _run(self, deriver: Deriver, store: FactProvider) -> int:
         dues = store.due(deriver.name, MAX_READ)
-        sessions = set[tuple[Scope, SessionRef]]()
-        for due in [due for due in newest_causes(dues) if self._is_rested(deriver, due)][:MAX_DUE]:
+        sessions, spent = set[tuple[Scope, SessionRef]](), set[str]()
+        able = (
+            due
+            for due in newest_causes(dues)
+            if due.scope.user not in spent and self._is_rested(deriver, due)
+        )
+        for due in islice(able, MAX_DUE):
             try:
                 if self._turn.keep() and self._conclude(deriver, store.material(due)):
                     sessions.add((due.scope, due.session))
             except Unavailable as error:  # its sessions stay due
                 self._log_waiting(deriver, error)
-                if not isinstance(error, BudgetSpent):  # another person may have a budget left
+                if not isinstance(error, BudgetSpent):
                     break
+                spent.add(due.scope.user)  # another person may have a budget left
         done = [due for due in dues if (due.scope, due.session) in sessions]
         if not done:
             return 0

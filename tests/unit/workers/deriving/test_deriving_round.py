@@ -14,7 +14,7 @@ from memorybus_providers.deriving.deriver import Conclusion, Deriver, Material
 from memorybus_providers.deriving.extractive import ExtractiveDeriver
 from memorybus_providers.deriving.model import BudgetSpent, UnreadableAnswer
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_workers.deriving.round import MAX_TRIES, DerivingRound
+from memorybus_workers.deriving.round import MAX_DUE, MAX_TRIES, DerivingRound
 
 ADA = Scope(agent="coder", user="ada")
 
@@ -203,16 +203,22 @@ def test_a_model_that_is_down_holds_up_no_other_deriver(store, caplog):
 
 def test_a_person_without_budget_holds_up_nobody(store):
     """Who has spent their budget waits; the sessions of others are derived."""
+    for number in range(MAX_DUE):
+        session = SessionRef(id=f"s{number}", root=f"s{number}")
+        tell(store, SessionEnded(), first=number + 9, session=session)
     bob = Scope(agent="coder", user="bob")
-    feed(store, [SampleStep(9, SessionEnded(), bob)])
+    feed(store, [SampleStep(99, SessionEnded(), bob)])
+    asked = []
 
     def script(material: Material) -> list[Conclusion]:
+        asked.append(material.due.scope.user)
         if material.due.scope.user == "ada":
             raise BudgetSpent("tokens_per_person")
         return []
 
     deriving_round([Scripted(script)], Published()).run(store)
-    assert [due.scope for due in store.due("scripted", 10)] == [ADA]
+    assert {due.scope for due in store.due("scripted", 99)} == {ADA}
+    assert asked == ["ada", "bob"]
 
 
 def test_what_never_fits_is_left_at_once(store):
