@@ -14,7 +14,7 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import ConfigError, MemoryBusError, MissingProvider, ProviderError
+from memorybus.errors import ConfigError, MemoryBusError, MissingProvider, Permanent, ProviderError
 from memorybus.events import Derived, MemoryCurated, Scope, SessionRef
 from memorybus.ids import NewId, derived_id, new_id, new_rng
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector, ReadKept
@@ -29,7 +29,7 @@ from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.roster import Roster
 from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import StoredMemory
-from memorybus_providers.deriving.model import ChatModel, UnreadableAnswer
+from memorybus_providers.deriving.model import ChatModel
 
 from memorybus_workers.calls.model_gate import open_model
 from memorybus_workers.curating.proposing import TASK, AlikeMemories, Proposals, find_groups, judge
@@ -226,7 +226,7 @@ class Curator:
         self._crash("curator.asking")
         try:
             answer = model.ask(Proposals, TASK, group.data(), group.scope.user)
-        except UnreadableAnswer as error:
+        except Permanent as error:  # no answer that fits, or the service refuses this question
             return msgspec.structs.replace(asked, refused=(*asked.refused, str(error)[:500]))
         except ProviderError:
             self.runs.put(run)

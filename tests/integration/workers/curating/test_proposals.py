@@ -213,6 +213,16 @@ def test_a_model_that_does_not_answer_holds_up_nothing(bus, model, make_settings
     assert RunCurator().plan(Ground(bus.settings, "ops")).questions == left > 0
 
 
+def test_a_question_that_the_service_refuses_holds_up_no_other(bus, model):
+    """A service may refuse one text for good; the next group is asked, and the report states it."""
+    model.statuses = [400]
+    run = bus.act(RunCurator())
+
+    assert (run.asked, model.asked, run.unable) == (2, 2, {})
+    assert "answers 400" in run.refused[0]
+    assert len(active(bus)) < 4
+
+
 @pytest.mark.parametrize(
     ("place", "asked"),
     [("curator.asking", 1), ("curator.asked", 2), ("curator.stated", 3), ("curator.published", 2)],
