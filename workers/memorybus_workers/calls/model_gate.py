@@ -56,24 +56,27 @@ class ModelGate:
             BudgetSpent: a limit is reached.
             Unavailable: calls are held back, or Redis is away.
         """
-        now = self._clock.monotonic()
-        if not self._breaker.admit(now):
+        if not self._breaker.admit(self._clock.monotonic()):
             raise Unavailable(f"the model is not asked for a while: {self._breaker.why}")
-        if not self._keep():
+        try:
+            return Reservation(person, tokens, self._reserved(person, tokens))
+        except Unavailable:
             self._breaker.release_probe()
-            raise Unavailable("another worker asks the model")
+            raise
+
+    def _reserved(self, person: str, tokens: int) -> scripts.TokenReservation:
         limits = self._settings.limits
         call = scripts.reserve_tokens(self._account(person), tokens, [most for _, most in limits])
         try:
+            if not self._keep():
+                raise Unavailable("another worker asks the model")
             reserved = scripts.run(self._redis, call)
         except RedisError as error:
-            self._breaker.release_probe()
             raise Unavailable(f"the model's budget cannot be read: {error}") from error
         if reserved.refused:
-            self._breaker.release_probe()
             name, most = limits[reserved.refused - 1]
             raise BudgetSpent(f"the model's budget is spent: {name} is {most}")
-        return Reservation(person, tokens, reserved)
+        return reserved
 
     def settle(
         self, reservation: Reservation, used: int | None, failure: ProviderError | None

@@ -13,6 +13,7 @@ from memorybus.config.settings import load, to_environ
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.health.model_status import find_model_trouble, read_model
 from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import TokenReservation
 from memorybus.testing import FakeClock
 from memorybus_providers.deriving.model import (
     BudgetSpent,
@@ -21,7 +22,8 @@ from memorybus_providers.deriving.model import (
     UnreadableAnswer,
     schema_of,
 )
-from memorybus_workers.calls.model_gate import open_model
+from memorybus_workers.calls.model_gate import ModelGate, Reservation, open_model
+from redis import RedisError
 
 KEY = "sk-of-this-test"
 PERSON = "ann"
@@ -225,6 +227,26 @@ def test_tokens_are_reserved_before_a_call_and_settled_after(open_it, server, li
     with pytest.raises(BudgetSpent, match=limit):
         ask(model)
     assert server.asked == 3
+
+
+def test_a_lock_that_cannot_be_read_ends_no_probe(redis_client, make_settings):
+    """While Redis is away the model is unavailable; once it is back, the service is probed."""
+    clock, away = FakeClock(), [True]
+
+    def keep() -> bool:
+        if away:
+            raise RedisError("Redis is away")
+        return True
+
+    table = ModelSettings(base_url="http://127.0.0.1:9/v1", name="small")
+    keys = Keys(make_settings().namespace)
+    gate = ModelGate(redis_client, keys, table, clock, random.Random(1), keep)
+    gate.settle(Reservation(PERSON, 0, TokenReservation(0)), 0, Unavailable("down"))
+    clock.advance(60)
+    with pytest.raises(Unavailable, match="Redis is away"):
+        gate.reserve(PERSON, 10)
+    away.clear()
+    assert gate.reserve(PERSON, 10).tokens == 10
 
 
 def test_one_persons_budget_is_not_anothers(open_it):
