@@ -33,6 +33,9 @@ _MOST_BYTES = 1 << 20
 _MOST_REPEATED = 4_000
 """The most characters of an unreadable answer that the model is shown again."""
 
+_MOST_TOKENS = 1_000_000_000
+"""The most tokens of a question, and of an answer, that a service may count: Redis adds them up."""
+
 _MAX_NAME = 100
 """The most characters of a model's name as the service states it."""
 
@@ -124,9 +127,11 @@ class _Completion(msgspec.Struct, frozen=True):
 
     @property
     def used(self) -> tuple[int, int]:
-        """The tokens of question and answer; a service that counts below 0 counts nothing."""
+        """The tokens of question and answer, none below 0 or above a bound (G10)."""
         usage = self.usage or _Usage()
-        return max(0, usage.prompt_tokens), max(0, usage.completion_tokens)
+        used = (usage.prompt_tokens, usage.completion_tokens)
+        prompt, completion = (min(max(0, tokens), _MOST_TOKENS) for tokens in used)
+        return prompt, completion
 
 
 class ChatModel(Generic[R]):

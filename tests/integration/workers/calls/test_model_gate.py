@@ -285,12 +285,16 @@ def test_months_are_those_of_the_calendar(open_it, redis_client, make_settings):
 
 @pytest.mark.parametrize(
     ("usage", "left"),
-    [(None, True), ({"prompt_tokens": -9_000, "completion_tokens": -9}, False)],
+    [
+        (None, True),
+        ({"prompt_tokens": -9_000, "completion_tokens": -9}, False),
+        ({"prompt_tokens": 10**30, "completion_tokens": 9}, True),
+    ],
 )
 def test_a_service_that_counts_wrongly_makes_no_room(
     open_it, server, redis_client, make_settings, usage, left
 ):
-    """A missing count leaves what was reserved; one below zero counts as zero."""
+    """A missing count leaves what was reserved; none counts below zero, or beyond a bound."""
     server.usage = usage
     ask(open_it(answer_tokens=100))
     assert (int(account(redis_client, make_settings)["hour:tokens"]) > 100) is left
