@@ -116,10 +116,10 @@ class Counter:
             self._db.register("nothing", empty_rows(pa))
             sources.append("nothing")
         union = " union all ".join(f"select {_COLUMNS} from {source}" for source in sources)  # noqa: S608
-        self._rows(f"create view found as {union}")
-        (resent,) = self._row("select count(*) from found where kind = 'r'")
+        self._rows(f"create view read as {union}")
+        (resent,) = self._row("select count(*) from read where kind = 'r'")
         once = "distinct on (id) " if resent else ""
-        self._rows(f"create view rows as select {once}* from found")  # noqa: S608
+        self._rows(f"create view rows as select {once}* from read")  # noqa: S608
 
     def _rows(self, sql: str, **values: object) -> list[Any]:
         import duckdb

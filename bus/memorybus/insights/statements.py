@@ -27,7 +27,7 @@ select talk, moment, f.usage from counted where "type" = 'SessionEnded' and len(
 SESSIONS = """
 create temp table sessions as
 with ended as (select talk, max(moment) as counted_at from usages group by talk),
-found as (
+talks as (
   select hash(agent, "user", workspace, "session") as talk, agent, "user", "session",
     any_value(hash(agent, "user", workspace, root)) as tree,
     coalesce(arg_min(platform, moment) filter ("type" = 'TurnCompleted'), '') as platform,
@@ -38,8 +38,8 @@ found as (
   from counted where "type" in ('SessionStarted', 'TurnCompleted', 'MemoryWritten',
     'SessionSwitched', 'ContextCompressing', 'Delegated', 'SessionEnded', 'ToolCalled', 'Derived')
   group by agent, "user", workspace, "session" having turns > 0)
-select found.* exclude (is_whole), case when is_whole then counted_at end as counted_at
-from found left join ended using (talk)
+select talks.* exclude (is_whole), case when is_whole then counted_at end as counted_at
+from talks left join ended using (talk)
 """
 
 TALKED = """
@@ -151,11 +151,11 @@ group by talk, began order by any_value(ended) - began desc, began
 """
 COMPRESSIONS = """
 with by_tree as (
-  select count(distinct (talk, what)) filter ("type" = 'ContextCompressing') as told,
+  select count(distinct (talk, what)) filter ("type" = 'ContextCompressing') as announced,
     count(*) filter ("type" = 'SessionSwitched' and what = 'compression') as switched
   from others join sessions using (talk)
   where "type" in ('ContextCompressing', 'SessionSwitched') group by tree)
-select coalesce(sum(greatest(told, switched)), 0) from by_tree
+select coalesce(sum(greatest(announced, switched)), 0) from by_tree
 """
 DELEGATIONS = """
 select count(*), coalesce(sum(tool_messages), 0), coalesce(sum(tokens_in), 0),

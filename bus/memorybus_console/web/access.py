@@ -64,7 +64,7 @@ class Access:
         self._signed_in: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
         self._bearers: OrderedDict[str, None] = OrderedDict()
-        self._said: OrderedDict[str, str] = OrderedDict()
+        self._messages: OrderedDict[str, str] = OrderedDict()
         _check_hash(settings.page_token)
 
     @property
@@ -111,13 +111,13 @@ class Access:
 
     def keep_message(self, person: Operator, text: str) -> None:
         with self._lock:
-            self._said[person.proof] = text
-            _drop_oldest(self._said, _MAX_SESSIONS)
+            self._messages[person.proof] = text
+            _drop_oldest(self._messages, _MAX_SESSIONS)
 
     def take_message(self, person: Operator | None) -> str:
         """Return the message that was kept for a person, and forget it; "" if there is none."""
         with self._lock:
-            return self._said.pop(person.proof, "") if person else ""
+            return self._messages.pop(person.proof, "") if person else ""
 
     def is_own_form(self, request: Request, person: Operator, proof: str) -> bool:
         """Return whether a POST came from one of our forms, made for this person."""
@@ -218,23 +218,23 @@ def hash_token(token: str) -> str:
     return PasswordHasher().hash(token)
 
 
-def _matches_hash(found: str, token: str) -> bool:
+def _matches_hash(hashed: str, token: str) -> bool:
     try:
-        return PasswordHasher().verify(found, token)
+        return PasswordHasher().verify(hashed, token)
     except VerificationError:
         return False
 
 
-def _check_hash(found: str) -> None:
+def _check_hash(hashed: str) -> None:
     try:
-        if found:
-            PasswordHasher().check_needs_rehash(found)
+        if hashed:
+            PasswordHasher().check_needs_rehash(hashed)
     except InvalidHashError as error:
         raise ConfigError(
             "page_token is not an argon2 hash; make one with: memorybus config page-token"
         ) from error
 
 
-def _drop_oldest(known: "OrderedDict[str, _T]", most: int) -> None:
-    while len(known) > most:
-        known.popitem(last=False)
+def _drop_oldest(items: "OrderedDict[str, _T]", most: int) -> None:
+    while len(items) > most:
+        items.popitem(last=False)
