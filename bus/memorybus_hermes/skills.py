@@ -79,8 +79,9 @@ class Skill(msgspec.Struct, frozen=True):
     def changed(self) -> tuple[int, str]:
         """Time and event of the last change from the bus."""
         mark = self.record.get(_MARK)
-        known = mark if isinstance(mark, dict) else {}
-        return int(known.get("at") or 0), str(known.get("event") or "")
+        fields = mark if isinstance(mark, dict) else {}
+        at = fields.get("at")
+        return at if isinstance(at, int) else 0, str(fields.get("event") or "")
 
 
 class SkillsProvider(MemoryProvider):
@@ -254,12 +255,11 @@ def _move(folder: Path, target: Path, at: int) -> None:
 
 def _scheduled(path: Path) -> frozenset[str]:
     """Return the skills that cron jobs name; Hermes never archives these."""
-    jobs = _json_table(path).get("jobs")
     named = [
         name
-        for job in (jobs if isinstance(jobs, list) else [])
+        for job in _list(_json_table(path).get("jobs"))
         if isinstance(job, dict)
-        for name in (job.get("skill"), *(job.get("skills") or ()))
+        for name in (job.get("skill"), *_list(job.get("skills")))
     ]
     return frozenset(Path(str(name).removesuffix("/SKILL.md")).name for name in named if name)
 
@@ -270,6 +270,10 @@ def _json_table(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _ageing(state: object) -> MemoryState:
