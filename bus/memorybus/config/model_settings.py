@@ -8,6 +8,7 @@ import msgspec
 from memorybus.errors import ConfigError
 
 Amount = Annotated[int, msgspec.Meta(ge=0)]
+Price = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,7 +47,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tokens_per_month: Amount = 20_000_000
     calls_per_person: Amount = 0
     tokens_per_person: Amount = 2_000_000
-    prices: dict[str, tuple[float, float]] = {}
+    prices: dict[str, tuple[Price, Price]] = {}
 
     def __post_init__(self) -> None:
         """Refuse an address without a model, and one that is no address."""

@@ -309,6 +309,9 @@ def test_a_service_that_counts_wrongly_makes_no_room(
         ({"name": "m"}, "together"),
         ({"calls_per_hour": -1}, "calls_per_hour"),
         ({"colour": 1}, "colour"),
+        ({"prices": {"m": [float("nan"), 0.0]}}, "prices"),
+        ({"prices": {"m": [0.0, float("inf")]}}, "prices"),
+        ({"prices": {"m": [-1.0, 0.0]}}, "prices"),
         ({"api_key_env": "A", "api_key_file": "B"}, "not both"),
     ],
 )
