@@ -172,7 +172,6 @@ def _publish(session: Session, turn: Sequence[BaseMessage]) -> None:
     usage = [message.usage_metadata for message in answers if message.usage_metadata]
     user = "\n".join(str(prompt.text) for prompt in prompts)
     assistant = str(answers[-1].text) if answers else ""
-    messages = convert_to_openai_messages(turn)
     event_id = session.event_id("turn", str(prompts[-1].id))
     details = TurnDetails(
         model=str(answers[-1].response_metadata.get("model_name", "")) if answers else "",
@@ -180,7 +179,8 @@ def _publish(session: Session, turn: Sequence[BaseMessage]) -> None:
         tokens_out=sum(each["output_tokens"] for each in usage),
     )
     try:
+        messages = convert_to_openai_messages(turn)
         session.turn_completed(user, assistant, messages=messages, event_id=event_id, **details)
-    except EventTooLarge:  # pictures, or long outputs of tools: the words are what is remembered
+    except (EventTooLarge, ValueError):  # long outputs of tools, or files that have no form there
         session.turn_completed(user, assistant, event_id=event_id, **details)
     session.queue_prefetch(user, assistant)

@@ -284,3 +284,13 @@ def test_a_turn_that_is_too_large_keeps_its_words(settings):
         )
         talk(agent, "Dig.")
         assert [(turn.user, turn.assistant) for turn in turns(small, bus)] == [("Dig.", "Done.")]
+
+
+def test_a_turn_with_a_file_that_cannot_be_converted_keeps_its_words(bus, settings):
+    """Not every block that a model takes has a form in the log: its message costs no answer."""
+    paper = {"type": "file", "url": "https://example.org/paper.pdf"}
+    asked = HumanMessage([paper, {"type": "text", "text": "Who wrote it?"}])
+    agent = create_agent(scripted("Ann."), middleware=[MemoryMiddleware(bus)])
+    assert talk(agent, {"messages": [asked]})["messages"][-1].text == "Ann."
+    (turn,) = turns(settings, bus)
+    assert (turn.user, turn.assistant, turn.messages) == ("Who wrote it?", "Ann.", ())
