@@ -171,7 +171,7 @@ def fold(events: Iterable[Envelope]) -> dict[str, str]:
         if not isinstance(event, MemoryWritten):
             continue
         ours = event.provenance.items() >= _MARK.items()
-        if event.old_text:
+        if event.old_text.strip():
             path = _path_of(event.old_text, files, ours=ours)
             if path is None:
                 continue

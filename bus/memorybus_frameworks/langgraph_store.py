@@ -239,7 +239,7 @@ def _fold(events: Iterable[Envelope]) -> dict[_Place, _Entry]:
             created = old.created if old and old.value is not None else at
             text = event.content if stored.value is not None else ""
             entries[place] = _Entry(envelope.id, stored.value, text, created, at)
-        elif event.action != "add":
+        elif event.action != "add" and event.old_text.strip():
             for place, entry in entries.items():
                 if entry.value is not None and event.old_text in entry.text:
                     entries[place] = _Entry(envelope.id, None, "", entry.created, at)

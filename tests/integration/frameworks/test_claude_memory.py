@@ -190,6 +190,10 @@ def written(action: str, content: str = "", old_text: str = "", *, ours: bool = 
             {"/memories/a": "z"},
         ),
         ([written("replace", "z", "nothing", ours=False)], {}),
+        (
+            [written("add", "/memories/a\nx y"), written("remove", "", " ", ours=False)],
+            {"/memories/a": "x y"},
+        ),
     ],
 )
 def test_others_may_correct_and_delete(events, files):

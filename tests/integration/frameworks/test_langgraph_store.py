@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from helpers.making import MakeSettings
 from helpers.stories.scenario import patient, wait_applied, worker
-from memorybus import MemoryBus
+from memorybus import MemoryBus, store_key
 from memorybus.config.settings import Settings
 from memorybus.errors import NoWorker
 from memorybus.events import MemoryWritten
@@ -151,6 +151,7 @@ def test_a_node_that_runs_again_writes_once(bus, settings):
     with pytest.raises(ValueError, match="the node fails"):
         compiled.invoke({"done": False})
     assert asyncio.run(compiled.ainvoke({"done": False}))["done"]
+    assert bus.flush("logged", 20)
     assert [write.content for write in writes(settings)] == ["Ann likes tea."]
 
 
@@ -178,6 +179,16 @@ def test_what_is_removed_elsewhere_is_gone(bus):
     assert asyncio.run(store.asearch(("ann",))) == []
     store.put(ANN, "pin", {"text": "The PIN is 4711."})
     assert asyncio.run(store.aget(ANN, "pin")) is not None
+
+
+@pytest.mark.parametrize("old_text", ["", " "])
+def test_a_write_that_names_nothing_removes_nothing(bus, old_text):
+    """As the providers have it: an empty text is part of every item, and means none."""
+    store, session = MemoryStore(bus), bus.session("s", user="ann", warm=False)
+    store.put(ANN, "tea", {"text": "Ann likes tea."})
+    blank = MemoryWritten(action="remove", store="user", old_text=old_text)
+    session.publish(blank, key=store_key("user", session.scope))
+    assert keys(store.search(("ann",))) == ["tea"]
 
 
 @pytest.mark.parametrize(
