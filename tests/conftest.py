@@ -162,6 +162,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             assert mark.kwargs.get("reason"), f"{item.nodeid} is slow without a reason"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(settings: Any) -> Iterator[object]:
+    """Let a time-out come again and again: what is raised in a callback, an event loop swallows."""
+    done = yield
+    if signal.getitimer(signal.ITIMER_REAL)[0]:
+        signal.setitimer(signal.ITIMER_REAL, settings.timeout, settings.timeout)
+    return done
+
+
 def demand_server_binary() -> None:
     """End the whole run with the install command if there is no server: no test is skipped."""
     try:

@@ -93,6 +93,29 @@ def test_a_writer_ends_with_the_run_that_started_it(spawn, make_settings, tmp_pa
     wait_until(lambda: not spawn.descendants(), "the writer has ended")
 
 
+SWALLOWS = """
+import asyncio
+import pytest
+
+@pytest.mark.timeout(1)
+def test_it_hangs():
+    async def run():
+        asyncio.get_running_loop().call_soon(lambda: [None for _ in iter(int, 1)])
+        await asyncio.sleep(3_600)
+    asyncio.run(run())
+"""
+
+
+@pytest.mark.slow(reason="starts a run of pytest")
+def test_a_time_out_that_was_swallowed_comes_again(spawn, tmp_path):
+    """An event loop logs what a callback raises, and goes on: the test ends all the same."""
+    file = tmp_path / "test_hangs.py"
+    file.write_text(SWALLOWS)
+    child = spawn("-m", "pytest", "-p", "conftest", file, env={"PYTHONPATH": PATH}, cwd=tmp_path)
+    assert child.wait(60) == 1
+    assert "Failed: Timeout" in child.output()
+
+
 def test_files_in_memory_go_with_the_run(tmp_path):
     """A run's temporary files are where it was told, and are gone with it."""
     before = tempfile.gettempdir()
