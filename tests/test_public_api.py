@@ -42,18 +42,22 @@ def test_a_public_name_is_there(name):
     assert name == "Level" or found.__name__ == name  # a `Literal` has no name of its own
 
 
+KINDS = (property, classmethod, staticmethod)
+"""Members that a class has instead of functions."""
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_name_is_explained(name):
     """What an agent uses has a docstring, and so has each method and property of its own."""
     thing = getattr(memorybus, name)
     members = vars(thing) if isinstance(thing, type) else {}
     own = [
-        member
+        label
         for label, member in members.items()
-        if not label.startswith("_") and (callable(member) or isinstance(member, property))
+        if not label.startswith("_") and (callable(member) or isinstance(member, KINDS))
     ]
-    assert name == "Level" or inspect.getdoc(thing)
-    assert [member for member in own if not inspect.getdoc(member)] == []
+    assert name == "Level" or thing.__doc__
+    assert [label for label in own if not inspect.getdoc(getattr(thing, label))] == []
 
 
 def test_another_name_is_an_error():
