@@ -86,6 +86,8 @@ def serving(server: S) -> Iterator[S]:
     with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join(5)
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join(5)

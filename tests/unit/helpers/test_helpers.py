@@ -3,6 +3,7 @@
 import itertools
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from helpers.faults.crew import PATH
 from helpers.processes.scratch import keep_files_in_memory
 from helpers.processes.waiting import wait_until
 from helpers.redis.leaks import leaked_keys
+from helpers.services.fake_http import FakeHandler, FakeServer, serving
 from memorybus.config.settings import to_environ
 from memorybus.redis.keys import Keys
 
@@ -91,6 +93,14 @@ def test_a_writer_ends_with_the_run_that_started_it(spawn, make_settings, tmp_pa
     wait_until(lambda: journal.exists() and journal.stat().st_size, "the writer publishes")
     parent.kill()
     wait_until(lambda: not spawn.descendants(), "the writer has ended")
+
+
+def test_a_fake_service_ends_with_a_test_that_fails():
+    """A server whose test failed leaves no thread behind, which would slow down the next ones."""
+    before = set(threading.enumerate())
+    with pytest.raises(ConnectionError), serving(FakeServer(FakeHandler)):
+        raise ConnectionError("the test fails")
+    assert set(threading.enumerate()) <= before
 
 
 SWALLOWS = """
