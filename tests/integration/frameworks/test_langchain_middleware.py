@@ -10,12 +10,12 @@ import pytest
 from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
+from helpers.stories.published import published
 from helpers.stories.scenario import environ, patient, wait_applied, worker
 from memorybus import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import InvalidEvent, SpoolFull
 from memorybus.events import TurnCompleted
-from memorybus_console.operations.journal import open_history
 
 pytest.importorskip("langchain", reason="the extra langgraph is not installed")
 pytest.importorskip("langgraph.checkpoint.sqlite", reason="the extra dev is not installed")
@@ -89,12 +89,7 @@ def talk(agent: Any, prompt: Any, user: str = "ann", thread: str = "chat") -> An
 def turns(settings: Settings, bus: MemoryBus | None = None) -> list[TurnCompleted]:
     """Return the turns in the log, those that a bus has published among them."""
     assert bus is None or bus.flush("logged", 20)
-    history = open_history(settings)
-    try:
-        events = [logged.envelope.event for logged in history.scan()]
-    finally:
-        history.close()
-    return [event for event in events if isinstance(event, TurnCompleted)]
+    return published(settings, TurnCompleted)
 
 
 def test_two_people_talk_across_a_restart(settings, make_settings, spawn, redis_client):

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from helpers.making import MakeSettings
+from helpers.stories.published import published
 from helpers.stories.scenario import patient, wait_applied, worker
 from memorybus import MemoryBus, store_key
 from memorybus.config.settings import Settings
 from memorybus.errors import NoWorker
 from memorybus.events import MemoryWritten
-from memorybus_console.operations.journal import open_history
 
 pytest.importorskip("langgraph", reason="the extra langgraph is not installed")
 from langgraph.graph import END, START, StateGraph
@@ -40,16 +40,6 @@ def _bus(settings: Settings) -> Iterator[MemoryBus]:
         yield bus
 
 
-def writes(settings: Settings) -> list[MemoryWritten]:
-    """Return the writes in the log."""
-    history = open_history(settings)
-    try:
-        events = [logged.envelope.event for logged in history.scan()]
-    finally:
-        history.close()
-    return [event for event in events if isinstance(event, MemoryWritten)]
-
-
 def keys(items: object) -> list[str]:
     """Return the keys of items."""
     return [item.key for item in items]
@@ -69,7 +59,12 @@ def test_an_item_is_written_read_and_deleted(bus, settings):
     assert store.get(ANN, "tea") is None
     store.put(ANN, "tea", {"text": "Ann likes tea.", "cups": 3})
     assert store.get(ANN, "tea").value["cups"] == 3
-    assert [write.action for write in writes(settings)] == ["add", "replace", "remove", "add"]
+    assert [write.action for write in published(settings, MemoryWritten)] == [
+        "add",
+        "replace",
+        "remove",
+        "add",
+    ]
 
 
 def test_the_items_of_two_people_never_meet_across_a_restart(
@@ -152,7 +147,7 @@ def test_a_node_that_runs_again_writes_once(bus, settings):
         compiled.invoke({"done": False})
     assert asyncio.run(compiled.ainvoke({"done": False}))["done"]
     assert bus.flush("logged", 20)
-    assert [write.content for write in writes(settings)] == ["Ann likes tea."]
+    assert [write.content for write in published(settings, MemoryWritten)] == ["Ann likes tea."]
 
 
 def test_of_two_items_that_say_the_same_one_stays(bus, settings, spawn, redis_client):
@@ -205,4 +200,4 @@ def test_providers_learn_a_value_as_text(bus, settings, value, index, text):
     store = MemoryStore(bus)
     store.put(ANN, "k", value, index=index)
     assert store.get(ANN, "k").value == value
-    assert [write.content for write in writes(settings)] == [text]
+    assert [write.content for write in published(settings, MemoryWritten)] == [text]

@@ -1,7 +1,6 @@
 """The OpenAI Agents SDK itself on the bus, with a scripted model: nothing leaves the machine."""
 
 import asyncio
-from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,12 +8,12 @@ import msgspec
 import pytest
 from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
+from helpers.stories.published import published
 from helpers.stories.scenario import environ, patient, wait_applied, worker
 from memorybus import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.events import Delegated, Event, SessionSwitched, TurnCompleted
-from memorybus_console.operations.journal import open_history
+from memorybus.events import Delegated, SessionSwitched, TurnCompleted
 
 agents = pytest.importorskip("agents", reason="the extra openai-agents is not installed")
 from agents.memory import OpenAIResponsesCompactionSession  # noqa: E402
@@ -73,13 +72,6 @@ def memory_of(bus: MemoryBus, user: str, session: str = "chat", **options: Any) 
     return MemorySession(bus, bus.session(session, user=user, warm=False), **options)
 
 
-def published(settings: Settings, *kinds: type[Event]) -> list[Any]:
-    """Return the events of some kinds in the order of the log."""
-    with closing(open_history(settings)) as history:
-        events = [logged.envelope.event for logged in history.scan()]
-    return [event for event in events if isinstance(event, kinds or TurnCompleted)]
-
-
 def shape(items: Any) -> list[str]:
     """Return the role or the type of each item."""
     return [item.get("role") or item["type"] for item in items]
@@ -128,7 +120,7 @@ def test_a_turn_is_one_event_with_its_calls(settings):
     with MemoryBus.connect(settings) as bus:
         talk(memory_of(bus, "ann"), agent, "Mend my ladder.")
         history = asyncio.run(memory_of(bus, "ann").get_items())
-    (turn,) = published(settings)
+    (turn,) = published(settings, TurnCompleted)
     assert (turn.user, turn.assistant) == ("Mend my ladder.", "I mend it.")
     names = [m["tool_calls"][0]["function"]["name"] for m in turn.messages if "tool_calls" in m]
     assert names == ["measure", "ask_botanist", "transfer_to_carpenter"]
@@ -158,7 +150,7 @@ def test_a_streamed_run_is_the_same(settings):
         asyncio.run(stream(memory_of(bus, "ann")))
         items = asyncio.run(memory_of(bus, "ann").get_items())
     assert shape(items) == ["user", "function_call", "function_call_output", "assistant"]
-    (turn,) = published(settings)
+    (turn,) = published(settings, TurnCompleted)
     assert (turn.user, turn.assistant) == ("How long is it?", "Three metres.")
 
 
@@ -195,7 +187,8 @@ def test_a_run_is_repeated_after_a_crash(settings, spawn, dies):
     assert spawn("-c", DYING, dies, env=environ(settings)).wait(90) == 9
     with MemoryBus.connect(settings) as bus:
         wait_until(
-            lambda: dies == "tool" or published(settings), "the dead process's turn is in the log"
+            lambda: dies == "tool" or published(settings, TurnCompleted),
+            "the dead process's turn is in the log",
         )
         agent = gardener(call("measure", "c-1", what="ladder"), say("Three metres."))
         talk(memory_of(bus, "ann", run_id="request-1"), agent, "How long is it?")
@@ -204,7 +197,7 @@ def test_a_run_is_repeated_after_a_crash(settings, spawn, dies):
         talk(memory_of(bus, "ann", run_id="request-2"), gardener(say("Still.")), "And now?")
         bus.flush("logged", 20)
     assert shape(items) == ["user", "function_call", "function_call_output", "assistant"]
-    assert [t.user for t in published(settings)] == ["How long is it?", "And now?"]
+    assert [t.user for t in published(settings, TurnCompleted)] == ["How long is it?", "And now?"]
 
 
 def test_an_approval_is_given_on_another_host(settings, make_settings):
@@ -228,7 +221,7 @@ def test_an_approval_is_given_on_another_host(settings, make_settings):
         talk(memory, second, asyncio.run(restore()))
         items = asyncio.run(memory.get_items())
     assert shape(items) == ["user", "function_call", "function_call_output", "assistant"]
-    words = [(t.user, t.assistant) for t in published(settings)]
+    words = [(t.user, t.assistant) for t in published(settings, TurnCompleted)]
     assert words == [("Fell the plum.", ""), ("", "It is down.")]
 
 
@@ -275,7 +268,7 @@ def test_compaction_empties_only_the_window(settings):
         assert shape(items) == ["user", "compaction", "user", "assistant"]
         asyncio.run(memory.clear_session())
         assert asyncio.run(memory_of(bus, "ann").get_items()) == []
-    words = [turn.user for turn in published(settings) if turn.user]
+    words = [turn.user for turn in published(settings, TurnCompleted) if turn.user]
     assert words == [LADDER, "Where are you?"]
 
 
@@ -302,7 +295,7 @@ def test_a_turn_that_is_too_large_comes_in_parts(settings):
         talk(memory_of(bus, "ann"), gardener(*steps, say("Done."), tools=(tool,)), "Dig.")
         items = asyncio.run(memory_of(bus, "ann").get_items())
     assert shape(items) == ["user", *["function_call", "function_call_output"] * 3, "assistant"]
-    turns = published(settings)
+    turns = published(settings, TurnCompleted)
     assert len(turns) > 1
     assert [turn.user for turn in turns if turn.user] == ["Dig."]
     assert [turn.assistant for turn in turns if turn.assistant] == ["Done."]
