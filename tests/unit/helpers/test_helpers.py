@@ -103,17 +103,18 @@ def test_a_fake_service_ends_with_a_test_that_fails():
     assert set(threading.enumerate()) <= before
 
 
-SWALLOWS = """
+SWALLOWS = '''
 import asyncio
 import pytest
 
 @pytest.mark.timeout(1)
 def test_it_hangs():
+    """It ends by the time-out alone."""
     async def run():
         asyncio.get_running_loop().call_soon(lambda: [None for _ in iter(int, 1)])
         await asyncio.sleep(3_600)
     asyncio.run(run())
-"""
+'''
 
 
 @pytest.mark.slow(reason="starts a run of pytest")
