@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -42,20 +42,14 @@ def breaks(rule: str, raises: type[Exception] = ContractBroken) -> Callable[[Bro
     return add
 
 
-def spoilt(rule: str, **attributes: Any) -> None:
-    """Add the sound provider with some attributes replaced."""
-    name = "_".join(attributes)
-    breaks(rule)(type(f"Spoilt_{name}_{len(CASES)}", (Sound,), attributes))
+def spoilt(rule: str, base: Any = Sound, name: str = "", **attributes: Any) -> None:
+    """Add a provider with some attributes replaced."""
+    breaks(rule)(type(name or f"Spoilt_{'_'.join(attributes)}_{len(CASES)}", (base,), attributes))
 
 
 def returns(value: Any) -> Callable[..., Any]:
     """Return a method that answers `value`."""
     return lambda *_, **__: value
-
-
-def lines_of(path: Path) -> list[Recollection]:
-    """Return a file's lines as memories."""
-    return [Recollection(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 # -- declarations -------------------------------------------------------------------------------
@@ -66,14 +60,9 @@ spoilt(DECLARES, kind=None)
 spoilt(DECLARES, delivery="exactly_once")
 spoilt(DECLARES, placement="moon")
 
-spoilt("delivery_agrees_with_the_base_class", delivery="keyed")
-
-
-@breaks("delivery_agrees_with_the_base_class")
-class TransactionalInName(MemoryProvider):
-    kind = "name"
-    delivery = "transactional"
-
+DELIVERY = "delivery_agrees_with_the_base_class"
+spoilt(DELIVERY, delivery="keyed")
+spoilt(DELIVERY, MemoryProvider, "TransactionalInName", kind="name", delivery="transactional")
 
 AGREES = "capabilities_agree_with_the_overridden_hooks"
 spoilt(AGREES, capabilities={"recall": True})
@@ -84,11 +73,16 @@ spoilt(AGREES, capabilities=Capabilities(recall=False, handles=TURNS))
 spoilt(AGREES, capabilities=Capabilities(tools=True, handles=TURNS))
 spoilt(AGREES, handle_tool_call=returns({}))
 spoilt(AGREES, get_tool_schemas=returns([{"name": "find"}]))
+spoilt(AGREES, retract=lambda self, event_ids, ctx: None)
+spoilt(AGREES, forget=lambda self, scope: Residue())
+spoilt(AGREES, export=lambda self, scope: iter(()))
 
 HOOKS = "hooks_take_what_they_are_called_with"
 spoilt(HOOKS, sync_turn=lambda self, event: None)
 spoilt(HOOKS, sync_turn=lambda self, user, assistant, session_id: None)
 spoilt(HOOKS, prefetch=lambda self, query, *, ctx: ())
+spoilt(HOOKS, forget=lambda self: Residue())
+spoilt(HOOKS, sync_turns=lambda self: {})
 
 TOOLS = "tool_schemas_are_valid_before_open"
 FIND = {"name": "find", "description": "Find a note.", "parameters": {"type": "object"}}
@@ -133,14 +127,9 @@ class ShutdownOnce(Sound):
         self.db = None
 
 
-spoilt("backup_paths_exist_after_a_write", backup_paths=returns(()))
-
-
-@breaks("backup_paths_exist_after_a_write")
-class BackupElsewhere(Sound):
-    def backup_paths(self) -> Sequence[Any]:
-        return [self.config.home / "other.db"]
-
+BACKUP = "backup_paths_exist_after_a_write"
+spoilt(BACKUP, backup_paths=returns(()))
+spoilt(BACKUP, name="BackupElsewhere", backup_paths=lambda self: [self.config.home / "other.db"])
 
 # -- delivery -----------------------------------------------------------------------------------
 
@@ -158,8 +147,12 @@ class NoLedger:
         self._inner.record([], progress)
 
 
-@breaks("the_same_events_again_change_nothing")
-@breaks("the_ledger_knows_what_was_applied")
+AGAIN = "the_same_events_again_change_nothing"
+LEDGER = "the_ledger_knows_what_was_applied"
+
+
+@breaks(AGAIN)
+@breaks(LEDGER)
 @breaks("an_event_at_a_new_position_is_known")
 class Forgetful(Sound):
     @contextmanager
@@ -168,59 +161,45 @@ class Forgetful(Sound):
             yield NoLedger(inner)
 
 
-@breaks("the_same_events_again_change_nothing")
-class KeyedInName(MemoryProvider):
-    """Says that its backend takes event ids, and appends."""
+class NotesInFile(MemoryProvider):
+    """Appends what is said to a file, each time that it is said."""
 
-    kind = "keyed"
-    delivery = "keyed"
+    kind = "notes"
     capabilities = Capabilities(handles=TURNS)
 
+    def path(self, user: str) -> Path:
+        return self.config.home / "notes.txt"
+
     def sync_turn(self, event: Any, ctx: Any) -> None:
-        path = self.config.home / "notes.jsonl"
-        with path.open("a") as file:
-            file.write(json.dumps(event.user) + "\n")
+        with self.path(ctx.scope.user).open("a") as file:
+            file.write(f"{ctx.event_id} {json.dumps(event.user)}\n")
 
     def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
-        lines = (self.config.home / "notes.jsonl").read_text().splitlines()
-        return [Recollection(json.loads(line)) for line in lines]
+        path = self.path(ctx.scope.user)
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [Recollection(json.loads(line.split(" ", 1)[1])) for line in lines]
 
 
-class SoundLookup(KeyedInName):
+spoilt(AGAIN, NotesInFile, "KeyedInName", delivery="keyed")
+
+
+class SoundLookup(NotesInFile):
     """Breaks nothing: each line carries the event's id."""
 
     delivery = "lookup"
 
-    def sync_turn(self, event: Any, ctx: Any) -> None:
-        with (self.config.home / "notes.jsonl").open("a") as file:
-            file.write(json.dumps(f"{ctx.event_id} {event.user}") + "\n")
-
     def knows(self, event_id: str, ctx: Any) -> bool:
-        return event_id in (self.config.home / "notes.jsonl").read_text()
+        return event_id in self.path(ctx.scope.user).read_text()
 
 
 LOOKUP = "a_lookup_knows_what_the_backend_holds"
+spoilt(LOOKUP, NotesInFile, "LookupInName", delivery="lookup")
+spoilt(LOOKUP, SoundLookup, "KnowsAll", knows=returns(True))
+spoilt(LOOKUP, SoundLookup, "KnowsNothing", knows=returns(False))
 
 
 @breaks(LOOKUP)
-class LookupInName(KeyedInName):
-    delivery = "lookup"
-
-
-@breaks(LOOKUP)
-class KnowsAll(LookupInName):
-    def knows(self, event_id: str, ctx: Any) -> bool:
-        return True
-
-
-@breaks(LOOKUP)
-class KnowsNothing(LookupInName):
-    def knows(self, event_id: str, ctx: Any) -> bool:
-        return False
-
-
-@breaks(LOOKUP)
-class KnowsWhileItLives(LookupInName):
+class KnowsWhileItLives(SoundLookup):
     def open(self) -> None:
         self.sent: set[str] = set()
 
@@ -232,40 +211,34 @@ class KnowsWhileItLives(LookupInName):
         return event_id in self.sent
 
 
-@breaks("the_ledger_knows_what_was_applied")
-class LedgerInMemory(Sound):
+class Volatile(Sound):
+    """Begins with an empty table."""
+
+    lost = "notes"
+
     def open(self) -> None:
         super().open()
-        self.db.execute("delete from mb_applied")
+        self.db.execute(f"delete from {self.lost}")
 
+
+spoilt(LEDGER, Volatile, "LedgerInMemory", lost="mb_applied")
 
 PROGRESS = "progress_is_what_was_recorded_last"
 spoilt(PROGRESS, progress=returns(None))
 spoilt(PROGRESS, progress=returns(Progress(1, "0-0", 0)))
+spoilt(PROGRESS, name="OneLane", progress=lambda self, lane: Sound.progress(self, "p00"))
+
+ROLLED_BACK = "a_rolled_back_transaction_leaves_nothing"
+spoilt(
+    ROLLED_BACK,
+    name="EffectsOutside",
+    path=NotesInFile.path,
+    sync_turn=NotesInFile.sync_turn,
+    prefetch=NotesInFile.prefetch,
+)
 
 
-@breaks(PROGRESS)
-class OneLane(Sound):
-    def progress(self, lane: str) -> Progress | None:
-        return super().progress("p00")
-
-
-@breaks("a_rolled_back_transaction_leaves_nothing")
-class EffectsOutside(Sound):
-    """Writes its effects to a file, as if the transaction covered it."""
-
-    def sync_turn(self, event: Any, ctx: Any) -> None:
-        with (self.config.home / "notes.txt").open("a") as file:
-            file.write(event.user + "\n")
-
-    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
-        path = self.config.home / "notes.txt"
-        return (
-            [Recollection(line) for line in path.read_text().splitlines()] if path.exists() else []
-        )
-
-
-@breaks("a_rolled_back_transaction_leaves_nothing")
+@breaks(ROLLED_BACK)
 class CommitsAnyway(Sound):
     @contextmanager
     def transaction(self, fence: Any) -> Iterator[Any]:
@@ -300,15 +273,7 @@ class LateRefusal(Sound):
 # -- recall -------------------------------------------------------------------------------------
 
 spoilt("recall_finds_what_was_remembered", prefetch=returns(()))
-
-
-@breaks("recall_survives_a_restart")
-class Volatile(Sound):
-    def open(self) -> None:
-        super().open()
-        self.db.execute("delete from notes")
-
-
+spoilt("recall_survives_a_restart", Volatile, "Volatile")
 spoilt(
     "recall_as_of_a_time_knows_nothing_later", capabilities=Capabilities(as_of=True, handles=TURNS)
 )
@@ -317,71 +282,40 @@ spoilt(
 class Scoped(Sound):
     """Recalls for another scope than the one that asks."""
 
-    def _asked(self, scope: Any) -> Any:
-        return scope
-
     def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
-        return super().prefetch(query, type(ctx)(scope=self._asked(ctx.scope)))
+        scope = self.asked(ctx.scope.agent, ctx.scope.user, ctx.scope.workspace)
+        return super().prefetch(query, type(ctx)(scope=type(ctx.scope)(*scope)))
 
 
-@breaks("recall_keeps_scopes_apart")
-class LeaksUsers(Scoped):
-    def _asked(self, scope: Any) -> Any:
-        return type(scope)(scope.agent, None, scope.workspace)
-
-
-@breaks("recall_keeps_scopes_apart")
-class LeaksEverything(Scoped):
-    def _asked(self, scope: Any) -> Any:
-        return type(scope)(agent=None, user=None, workspace=None)
-
-
-@breaks("recall_keeps_workspaces_apart")
-class LeaksWorkspaces(Scoped):
-    def _asked(self, scope: Any) -> Any:
-        return type(scope)(agent=scope.agent, user=scope.user, workspace=None)
-
-
-@breaks("recall_keeps_workspaces_apart")
-class NoneIsEveryWorkspace(Scoped):
-    def _asked(self, scope: Any) -> Any:
-        return type(scope)(scope.agent, scope.user, scope.workspace or None)
-
-
-@breaks("recall_keeps_scopes_apart")
-class NobodyIsEveryone(Scoped):
-    def _asked(self, scope: Any) -> Any:
-        return type(scope)(scope.agent or "", scope.user or "", scope.workspace or "")
+SCOPES, WORKSPACES = "recall_keeps_scopes_apart", "recall_keeps_workspaces_apart"
+for rule, name, asked in (
+    (SCOPES, "LeaksUsers", lambda self, agent, user, workspace: (agent, None, workspace)),
+    (SCOPES, "LeaksEverything", returns((None, None, None))),
+    (SCOPES, "NobodyIsEveryone", lambda self, *names: [part or "" for part in names]),
+    (WORKSPACES, "LeaksWorkspaces", lambda self, agent, user, workspace: (agent, user, None)),
+    (WORKSPACES, "NoneIsEveryWorkspace", lambda self, *names: (*names[:2], names[2] or None)),
+):
+    spoilt(rule, Scoped, name, asked=asked)
 
 
 class PerUserFile(Sound):
     """Keeps a file per user, named after the user."""
 
-    def _file(self, user: str) -> Any:
-        return self.config.home / f"{user}.txt"
-
-    def sync_turn(self, event: Any, ctx: Any) -> None:
-        with self._file(ctx.scope.user).open("a") as file:
-            file.write(event.user + "\n")
-
-    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
-        path = self._file(ctx.scope.user)
-        return (
-            [Recollection(line) for line in path.read_text().splitlines()] if path.exists() else []
-        )
+    sync_turn, prefetch = NotesInFile.sync_turn, NotesInFile.prefetch
 
 
-@breaks("recall_keeps_hostile_ids_apart_and_at_home")
+HOSTILE_IDS = "recall_keeps_hostile_ids_apart_and_at_home"
+
+
+@breaks(HOSTILE_IDS)
 class UserOutside(PerUserFile):
-    def _file(self, user: str) -> Any:
-        safe = "".join(c for c in user if c.isalnum() or c in "./")
-        climbs = user.startswith("..") and len(user) == 2
-        return self.config.home / (f"../{safe}up.txt" if climbs else f"{hash(user)}.txt")
+    def path(self, user: str) -> Path:
+        return self.config.home / ("../up.txt" if user == ".." else f"{hash(user)}.txt")
 
 
-@breaks("recall_keeps_hostile_ids_apart_and_at_home")
+@breaks(HOSTILE_IDS)
 class UserWithoutCase(PerUserFile):
-    def _file(self, user: str) -> Any:
+    def path(self, user: str) -> Path:
         return self.config.home / f"{hash(user.lower())}.txt"
 
 
@@ -417,16 +351,13 @@ class Slow(Sound):
         return super().prefetch(query, ctx)
 
 
-@breaks("an_unknown_tool_is_an_error")
-class AnyTool(Sound):
-    capabilities = Capabilities(tools=True, handles=TURNS)
-
-    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        return [FIND]
-
-    def handle_tool_call(self, tool: str, arguments: Any, ctx: Any) -> Mapping[str, Any]:
-        return {"ok": True}
-
+spoilt(
+    "an_unknown_tool_is_an_error",
+    name="AnyTool",
+    capabilities=Capabilities(tools=True, handles=TURNS),
+    get_tool_schemas=returns([FIND]),
+    handle_tool_call=returns({"ok": True}),
+)
 
 # -- digests ------------------------------------------------------------------------------------
 
@@ -434,60 +365,43 @@ class AnyTool(Sound):
 class Digesting(Sound):
     """The sound one with a sound digest: each owner's notes, by session."""
 
+    query = "select user, group_concat(text, '|') from notes group by user"
+
     def digest(self, after: str = "") -> Any:
-        return iter([pair for pair in self._pairs() if pair[0] > after])
+        return iter([pair for pair in self.pairs() if pair[0] > after])
 
-    def _pairs(self) -> list[tuple[str, str]]:
-        rows = self.db.execute("select user, group_concat(text, '|') from notes group by user")
-        return sorted(rows.fetchall())
+    def pairs(self) -> list[tuple[str, str]]:
+        rows = self.db.execute(self.query)
+        return sorted((key, self.summed_up(text)) for key, text in rows.fetchall())
 
-
-@breaks("the_same_events_give_the_same_digest")
-class DigestOfPlace(Digesting):
-    def _pairs(self) -> list[tuple[str, str]]:
-        return [(key, f"{said}{self.config.home}") for key, said in super()._pairs()]
+    def summed_up(self, text: str) -> str:
+        return text
 
 
-@breaks("the_same_events_give_the_same_digest")
-class DigestOfBatches(Digesting):
-    def _pairs(self) -> list[tuple[str, str]]:
-        batches = self.db.execute("select count(*) from mb_applied").fetchone()[0]
-        return [(key, f"{said}{batches}") for key, said in super()._pairs()]
-
-
-@breaks("another_event_gives_another_digest")
-class DigestOfOwners(Digesting):
-    def _pairs(self) -> list[tuple[str, str]]:
-        return [(key, "") for key, _ in super()._pairs()]
-
-
-@breaks("the_order_of_unrelated_keys_does_not_matter")
-class DigestOfRows(Digesting):
-    def _pairs(self) -> list[tuple[str, str]]:
-        rows = self.db.execute("select user, max(rowid) from notes group by user order by user")
-        return [(user, str(row)) for user, row in rows]
-
+SAME_DIGEST = "the_same_events_give_the_same_digest"
+spoilt(
+    SAME_DIGEST,
+    Digesting,
+    "DigestOfPlace",
+    summed_up=lambda self, text: f"{text}{self.config.home}",
+)
+BATCHES = (
+    "select user, group_concat(text) || (select count(*) from mb_applied) from notes group by user"
+)
+spoilt(SAME_DIGEST, Digesting, "DigestOfBatches", query=BATCHES)
+spoilt("another_event_gives_another_digest", Digesting, "DigestOfOwners", summed_up=returns(""))
+spoilt(
+    "the_order_of_unrelated_keys_does_not_matter",
+    Digesting,
+    "DigestOfRows",
+    query="select user, cast(max(rowid) as text) from notes group by user",
+)
 
 IN_ORDER = "a_digest_is_in_order_and_can_be_had_in_parts"
-
-
-@breaks(IN_ORDER)
-class DigestBackwards(Digesting):
-    def _pairs(self) -> list[tuple[str, str]]:
-        return super()._pairs()[::-1]
-
-
-@breaks(IN_ORDER)
-class DigestTwice(Digesting):
-    def _pairs(self) -> list[tuple[str, str]]:
-        return sorted(super()._pairs() * 2)
-
-
-@breaks(IN_ORDER)
-class DigestWhole(Digesting):
-    def digest(self, after: str = "") -> Any:
-        return iter(self._pairs())
-
+PAIRS = Digesting.pairs
+spoilt(IN_ORDER, Digesting, "DigestBackwards", pairs=lambda self: PAIRS(self)[::-1])
+spoilt(IN_ORDER, Digesting, "DigestTwice", pairs=lambda self: sorted(PAIRS(self) * 2))
+spoilt(IN_ORDER, Digesting, "DigestWhole", digest=lambda self, after="": iter(self.pairs()))
 
 # -- what was taken back ------------------------------------------------------------------------
 
@@ -524,14 +438,8 @@ class Retracting(Sound):
             self.db.execute("delete from said where note = ?", note)
 
 
-spoilt(AGREES, retract=lambda self, event_ids, ctx: None)
 RETRACTED = "what_was_retracted_is_not_recalled"
-
-
-@breaks(RETRACTED)
-class KeepsAll(Retracting):
-    def retract(self, event_ids: Sequence[str], ctx: Any) -> None:
-        pass
+spoilt(RETRACTED, Retracting, "KeepsAll", retract=lambda self, event_ids, ctx: None)
 
 
 @breaks(RETRACTED)
@@ -554,17 +462,10 @@ class ForgetsEveryOther(Retracting):
 
 
 ITS_OWN = "only_what_is_the_rewinds_own_is_retracted"
-
-
-@breaks(ITS_OWN)
-class AnybodysTurn(Retracting):
-    condition = "? is not null and ? is not null and root = ? and event = ?"
-
-
-@breaks(ITS_OWN)
-class AnyLineage(Retracting):
-    condition = "agent = ? and user = ? and ? is not null and event = ?"
-
+ANYBODYS = "? is not null and ? is not null and root = ? and event = ?"
+ANY_LINEAGE = "agent = ? and user = ? and ? is not null and event = ?"
+spoilt(ITS_OWN, Retracting, "AnybodysTurn", condition=ANYBODYS)
+spoilt(ITS_OWN, Retracting, "AnyLineage", condition=ANY_LINEAGE)
 
 # -- erasure and export -------------------------------------------------------------------------
 
@@ -599,41 +500,19 @@ class Forgetting(Sound):
                 yield MemoryOwner(*row)
 
 
-spoilt(AGREES, forget=lambda self, scope: Residue())
-spoilt(AGREES, export=lambda self, scope: iter(()))
-spoilt(HOOKS, forget=lambda self: Residue())
-spoilt(HOOKS, sync_turns=lambda self: {})
-FORGOTTEN = "what_is_forgotten_is_not_recalled"
+FORGOTTEN, NO_BYTE = "what_is_forgotten_is_not_recalled", "what_is_forgotten_leaves_no_byte"
+spoilt(FORGOTTEN, Forgetting, "ForgetsNobody", forget=lambda self, scope: Residue(1))
+spoilt(FORGOTTEN, Forgetting, "ForgetsEverybody", condition="? is null or ? is null or true")
+OWN_AGENT = "agent = coalesce(?, 'contract-agent') and user = coalesce(?, user)"
+spoilt(FORGOTTEN, Forgetting, "ForgetsTheOwnAgentOnly", condition=OWN_AGENT)
+spoilt(NO_BYTE, Forgetting, "LeavesFreePages", secure="off")
 
 
-@breaks(FORGOTTEN)
-class ForgetsNobody(Forgetting):
-    def forget(self, scope: Any) -> Residue:
-        return Residue(1)
-
-
-@breaks(FORGOTTEN)
-class ForgetsEverybody(Forgetting):
-    condition = "? is null or ? is null or true"
-
-
-@breaks(FORGOTTEN)
-class ForgetsTheOwnAgentOnly(Forgetting):
-    condition = "agent = coalesce(?, 'contract-agent') and user = coalesce(?, user)"
-
-
-@breaks("what_is_forgotten_leaves_no_byte")
-class LeavesFreePages(Forgetting):
-    secure = "off"
-
-
-@breaks("what_is_forgotten_leaves_no_byte")
+@breaks(NO_BYTE)
 class LeavesItInItsLog(Forgetting):
     def forget(self, scope: Any) -> Residue:
-        (count,) = self.db.execute("select count(*) from notes").fetchone()
         names = (scope.agent, scope.user)
-        self.db.execute(f"delete from notes where {self.condition}", names)
-        return Residue(count)
+        return Residue(self.db.execute(f"delete from notes where {self.condition}", names).rowcount)
 
 
 @breaks("a_forgotten_scope_is_as_if_it_had_never_been")
@@ -660,38 +539,36 @@ class BringsBack(Forgetting):
         super().sync_turn(event, ctx)
 
 
-@breaks("an_erasure_may_come_twice", StopIteration)
+TWICE = "an_erasure_may_come_twice"
+
+
+@breaks(TWICE, StopIteration)
 class LooksAtTheFirst(Forgetting):
     def forget(self, scope: Any) -> Residue:
         next(self.export(scope))
         return super().forget(scope)
 
 
-@breaks("an_erasure_may_come_twice")
+@breaks(TWICE)
 class SaysNothing(Forgetting):
     def forget(self, scope: Any) -> Any:
         super().forget(scope)
 
 
 EXPORTED = "an_export_yields_what_is_kept_of_a_scope"
-
-
-@breaks(EXPORTED)
-class ExportsNothing(Forgetting):
-    def export(self, scope: Any) -> Iterator[StoredMemory]:
-        return iter(())
+spoilt(EXPORTED, Forgetting, "ExportsNothing", export=lambda self, scope: iter(()))
+spoilt(
+    "an_export_has_nothing_of_what_was_forgotten",
+    Forgetting,
+    "ExportsFromACopy",
+    export=lambda self, scope: iter((StoredMemory("I saw a wolpertinger."),)),
+)
 
 
 @breaks(EXPORTED)
 class ExportsEverybody(Forgetting):
     def export(self, scope: Any) -> Iterator[StoredMemory]:
         return super().export(type(scope)(None, None, None))
-
-
-@breaks("an_export_has_nothing_of_what_was_forgotten")
-class ExportsFromACopy(Forgetting):
-    def export(self, scope: Any) -> Iterator[StoredMemory]:
-        return iter((StoredMemory("I saw a wolpertinger."),))
 
 
 OWNERS = "owners_are_those_of_whom_something_is_kept"
@@ -723,11 +600,12 @@ class InBulk(MemoryProvider):
     def path(self) -> Path:
         return self.config.home / "turns.jsonl"
 
-    def _lines(self) -> list[list[str]]:
-        return [json.loads(one.text) for one in lines_of(self.path)]
+    def lines(self) -> list[list[str]]:
+        texts = self.path.read_text().splitlines() if self.path.exists() else []
+        return [json.loads(text) for text in texts]
 
     def sync_turn(self, event: Any, ctx: Any) -> None:
-        if ctx.event_id not in {line[0] for line in self._lines()}:
+        if ctx.event_id not in {line[0] for line in self.lines()}:
             self.keep(event, ctx)
 
     def keep(self, event: Any, ctx: Any) -> None:
@@ -744,7 +622,7 @@ class InBulk(MemoryProvider):
         asked = (ctx.scope.agent, ctx.scope.user, ctx.scope.workspace)
         return [
             Recollection(text)
-            for _, *owner, text in self._lines()
+            for _, *owner, text in self.lines()
             if all(part in (None, held) for part, held in zip(asked, owner, strict=True))
         ]
 
@@ -761,9 +639,7 @@ class KeepsTheLast(InBulk):
 @breaks(IN_BULK)
 class ForgetsTheOwners(InBulk):
     def sync_turns(self, turns: Any) -> Any:
-        for turn in turns:
-            self.sync_turn(turn.event, turns[0].ctx)
-        return {}
+        return super().sync_turns([(turn.event, turns[0].ctx) for turn in turns])
 
 
 @breaks(IN_BULK)

@@ -176,26 +176,25 @@ def test_the_user_store_never_splits_by_personality(opened):
     assert recalled(provider, BOB) == ["Use short answers."]
 
 
-def test_a_removal_goes_by_substring(opened):
-    """`remove` takes away what contains the old text, and leaves the rest."""
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (MemoryWritten(action="remove", old_text="green"), ["Lives in Oslo."]),
+        (
+            MemoryWritten(action="replace", content="Likes coffee.", old_text="green"),
+            ["Likes coffee.", "Lives in Oslo."],
+        ),
+    ],
+    ids=["remove", "replace"],
+)
+def test_a_change_means_one_entry_not_the_store(change, left, opened):
+    """It goes by substring: the contract's `replace` would take the whole store."""
     provider = opened()
     feed(provider, steps(add("Likes green tea."), add("Lives in Oslo."), scope=ALICE))
 
-    remove = MemoryWritten(action="remove", old_text="green")
-    feed(provider, steps(remove, scope=ALICE, first=3))
+    feed(provider, steps(change, scope=ALICE, first=3))
 
-    assert recalled(provider, ALICE) == ["Lives in Oslo."]
-
-
-def test_a_replacement_means_one_entry_not_the_store(opened):
-    """The contract's `replace` takes the whole store: the bus's is a removal and an addition."""
-    provider = opened()
-    feed(provider, steps(add("Likes tea."), add("Lives in Oslo."), scope=ALICE))
-
-    replace = MemoryWritten(action="replace", content="Likes coffee.", old_text="tea")
-    feed(provider, steps(replace, scope=ALICE, first=3))
-
-    assert recalled(provider, ALICE) == ["Likes coffee.", "Lives in Oslo."]
+    assert recalled(provider, ALICE) == left
 
 
 def test_nothing_remembered_is_nothing_recalled(opened):

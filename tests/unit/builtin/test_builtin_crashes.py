@@ -85,31 +85,21 @@ def test_a_kill_doubles_nothing_and_loses_nothing(spawn, home, point):
 
 @pytest.mark.fault
 @pytest.mark.parametrize(
-    ("point", "memory"),
+    ("point", "edited", "memory"),
     [
-        ("builtin.before_commit", "mine\n§\nx\n§\ntea tea"),
-        ("builtin.after_commit", "mine\n§\nx\n§\ntea tea"),
+        ("before_commit", "mine\n§\nx\n§\nx\n§\ntea", "mine\n§\nx\n§\ntea tea"),
+        ("after_commit", "mine\n§\nx\n§\nx\n§\ntea", "mine\n§\nx\n§\ntea tea"),
+        ("after_file:2", "x\n§\nnothing but x", "x\n§\nnothing but x"),
     ],
 )
-def test_an_edit_before_the_file_is_written_stays(spawn, home, point, memory):
-    """Writes still waiting for their file are applied to what a person made of it meanwhile."""
-    killed_at(spawn, home, point)
-    memory_file(home).write_text("mine\n§\nx\n§\nx\n§\ntea")
+def test_an_edit_after_a_kill_stays(spawn, home, point, edited, memory):
+    """Writes that wait for their file are applied to what a person made of it; others never."""
+    killed_at(spawn, home, f"builtin.{point}")
+    memory_file(home).write_text(edited)
 
     again(home)
 
     assert memory_file(home).read_text() == memory
-
-
-@pytest.mark.fault
-def test_an_edit_after_the_file_was_written_stays(spawn, home):
-    """Writes that had reached their file are not applied again over a person's edit."""
-    killed_at(spawn, home, "builtin.after_file:2")
-    memory_file(home).write_text("x\n§\nnothing but x")
-
-    again(home)
-
-    assert memory_file(home).read_text() == "x\n§\nnothing but x"
 
 
 @pytest.mark.fault

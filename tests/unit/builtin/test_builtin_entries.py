@@ -1,19 +1,25 @@
 """MEMORY.md and USER.md as text."""
 
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.events import Scope
 from memorybus_providers.builtin.entries import (
     EntryWrite,
     apply_write,
     apply_writes,
+    matched_words,
     newest_within,
     parse,
+    rank,
     render,
     render_block,
 )
+from memorybus_providers.builtin.files import file_of, readable_files
+from memorybus_providers.owners import folder_of
 
 TEXTS = st.text(alphabet=st.sampled_from(f"§ \n\r\t\x0b\x1c\u2028\xa0ab{string.digits}"))
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"])) | TEXTS
@@ -87,17 +93,13 @@ def test_writes(write, entries, outcome):
     assert apply_write(HELD, write) == (entries, outcome)
 
 
-def test_identical_matches_are_not_ambiguous():
-    """Of identical entries the first is taken, one at a time."""
-    assert apply_write(("x", "y", "x"), EntryWrite("remove", "", "x")) == (("y", "x"), "done")
-
-
-def test_an_exact_match_wins_over_longer_entries():
-    """An entry that equals the old text is meant, though others contain it."""
-    assert apply_write(("tea time", "tea"), EntryWrite("remove", "", "tea")) == (
-        ("tea time",),
-        "done",
-    )
+@pytest.mark.parametrize(
+    ("held", "old_text", "left"),
+    [(("x", "y", "x"), "x", ("y", "x")), (("tea time", "tea"), "tea", ("tea time",))],
+)
+def test_an_equal_entry_is_meant(held, old_text, left):
+    """Of identical entries the first is taken; one that equals the old text before longer ones."""
+    assert apply_write(held, EntryWrite("remove", "", old_text)) == (left, "done")
 
 
 @given(ENTRIES, st.lists(WRITES, max_size=8))
@@ -157,3 +159,126 @@ def test_block_of_nothing_is_empty():
 def _is_subsequence(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
     rest = iter(whole)
     return all(entry in rest for entry in part)
+
+
+RANKED = [
+    "The user likes green tea in the morning.",
+    "The user lives in Oslo with two cats.",
+    "The user works on trains; likes cats.",
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("Where does the user live? In Oslo?", [1, 2, 0]),
+        ("green TEA", [0]),
+        ("Which train?", [2]),
+        ("a cat", [2, 1]),
+        ("What about quantum chemistry?", []),
+        ("Who worked on a train?", [2]),
+        ("wo wohnt der mit den Cats?", [2, 1]),
+        ("what is it", [2, 1, 0]),
+        ("", [2, 1, 0]),
+    ],
+)
+def test_rank(query, order):
+    """Shared terms rank, rare ones more, newer first among equals; stop words ask for all."""
+    assert [i for _, i in rank(RANKED, query)] == order
+
+
+def test_matched_words_are_told_as_the_entry_spells_them():
+    """What an entry shares with a query is told in the entry's own words, each once."""
+    assert matched_words("Two Cats, and cats of Oslo", "Has the user a cat in Oslo?") == (
+        "Cats",
+        "cats",
+        "Oslo",
+    )
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=200))
+def test_rank_takes_any_text(entries, query):
+    """Any query and any entries give each entry at most once, best first."""
+    ranked = rank(entries, query)
+
+    assert len({i for _, i in ranked}) == len(ranked)
+    assert [score for score, _ in ranked] == sorted((s for s, _ in ranked), reverse=True)
+
+
+HOSTILE = [
+    "",
+    ".",
+    "..",
+    "../../etc",
+    "/root",
+    "a/b",
+    "a\\b",
+    "a:b",
+    "{a}",
+    "a*",
+    "a\r\nb",
+    "a\x00b",
+    "x" * 300,
+    "x" * 301,
+    "Ann",
+    "ANN",
+    "con",
+    "con.txt",
+    "LPT1",
+    "ann.",
+    "-rf",
+    "日本",
+    "日木",
+    "\ud800",
+    "ann~0",
+]
+
+
+@pytest.mark.parametrize("owner", ["ann", "default", "agent-7", "a.b_c", "0", "x" * 64])
+def test_plain_names_are_their_own_folder(owner):
+    """An operator finds a plain name's files by the name."""
+    assert folder_of(owner) == owner
+
+
+@pytest.mark.parametrize("owner", HOSTILE)
+def test_hostile_names_are_plain_folders(owner):
+    """No id names a path, a reserved name, or a name too long for a file system."""
+    folder = folder_of(owner)
+
+    assert Path(folder).name == folder
+    assert folder.isascii()
+    assert folder == folder.lower()
+    assert "~" in folder
+    assert len(folder) <= 80
+    assert not folder.startswith(".")
+
+
+@given(st.sets(st.text(max_size=80) | st.sampled_from(HOSTILE), min_size=2))
+def test_different_owners_have_different_folders(owners):
+    """No two ids share a folder, also on a file system that does not tell upper from lower case."""
+    assert len({folder_of(owner).lower() for owner in owners}) == len(owners)
+
+
+@pytest.mark.parametrize(
+    ("store", "same", "other"),
+    [
+        ("memory", Scope(agent="a", user="z", workspace="w"), Scope(agent="b", user="u")),
+        ("user", Scope(agent="z", user="u", workspace="w"), Scope(agent="a", user="v")),
+    ],
+)
+def test_memory_follows_the_agent_and_user_the_person(store, same, other):
+    """MEMORY.md is one per agent profile, USER.md one per person; neither splits by the other."""
+    mine = file_of(store, Scope(agent="a", user="u"))
+
+    assert file_of(store, same) == mine
+    assert file_of(store, other) != mine
+
+
+def test_nobody_in_particular_is_everyone(tmp_path):
+    """None asks for every owner that has a folder; stray files are no owners."""
+    for folder in ("memory/a", "memory/b", "user/u"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "memory" / "notes.txt").touch()
+
+    assert [p.folder for p in readable_files(tmp_path, None, "u")] == ["a", "b", "u"]
+    assert [p.folder for p in readable_files(tmp_path / "absent", None, None)] == []

@@ -4,12 +4,23 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
+import platformdirs
 import pytest
-from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingProvider
+from memorybus.config.settings import FILE_NAME, Settings, load
+from memorybus.errors import (
+    ConfigError,
+    LogUnavailable,
+    MemoryBusError,
+    MissingProvider,
+    UnknownSetting,
+)
 from memorybus_console.cli import app, failures
 from memorybus_console.cli.app import OK, main
 from memorybus_console.cli.failures import FAILED, PIPE_CLOSED, USAGE
+from memorybus_console.cli.options import parse_key_values
 
 COMMANDS = (
     "demo",
@@ -43,15 +54,6 @@ def test_alone_it_shows_help(capsys):
 
     shown = capsys.readouterr().out
     assert all(command in shown for command in COMMANDS)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.slow(reason="runs the help of every command")
-def test_every_command_explains_itself(command, capsys):
-    """--help works everywhere and fails nowhere."""
-    assert main([command, "--help"]) == OK
-
-    assert "Usage" in capsys.readouterr().out
 
 
 COMPLETE = (
@@ -142,13 +144,15 @@ def test_wrong_usage_is_2(words, capsys):
         ["events", "tail"],
         ["sessions", "tree", "--json"],
         ["recall", "anything", "--json"],
+        ["replay", "--provider", "builtin", "--into", "again"],
     ],
 )
-def test_without_redis_the_next_command_is_named(words, capsys):
+def test_without_redis_the_next_command_is_named(words, capfd):
     """A command that needs Redis names what starts it, on stderr, without a traceback."""
     assert main(words) == FAILED
 
-    shown = capsys.readouterr()
+    shown = capfd.readouterr()
+    assert shown.err.startswith("error: ") or words[0] == "status"  # first what is spooled
     assert "error: " in shown.err
     assert "memorybus up" in shown.err
     assert "Traceback" not in shown.err
@@ -213,26 +217,32 @@ def test_a_program_is_told_what_it_wrote_wrongly(words, kind, said, capsys):
     assert code == (FAILED if kind == "File" else USAGE)
 
 
+@pytest.mark.parametrize(
+    ("variable", "file", "words", "named"),
+    [
+        ("x", b"", ["status"], "did you mean 'url'"),
+        ("", b"\xff\xfe", ["status"], "memorybus.toml"),
+        ("", b"", ["events", "ls", "--type", "memorywriten"], "MemoryWritten"),
+    ],
+    ids=["an unknown setting", "a file that is no text", "a misspelt event type"],
+)
+def test_a_mistake_is_named_before_redis_is_asked(
+    variable, file, words, named, monkeypatch, short_dir, capsys
+):
+    """What is written wrongly, in the settings or as a word, is a matter of usage."""
+    if variable:
+        monkeypatch.setenv("MEMORYBUS_URI", variable)
+    (short_dir / "memorybus.toml").write_bytes(file)
+
+    assert main(words) == USAGE
+    assert named in capsys.readouterr().err
+
+
 def test_a_word_after_the_options_is_no_option(capsys):
     """What stands behind ``--`` is meant literally: nobody asked for JSON."""
     assert main(["recall", "--", "--json"]) == FAILED
 
     assert capsys.readouterr().out == ""
-
-
-def test_an_unknown_setting_is_named(monkeypatch, capsys):
-    """A misspelt variable is an error that names the nearest known one."""
-    monkeypatch.setenv("MEMORYBUS_URI", "x")
-
-    assert main(["status"]) == USAGE
-    assert "did you mean 'url'" in capsys.readouterr().err
-
-
-def test_a_misspelt_event_type_is_told_the_nearest(capsys):
-    """An event type is checked before the log is read."""
-    assert main(["events", "ls", "--type", "memorywriten"]) == USAGE
-
-    assert "MemoryWritten" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["recall", "x"], ["status"], ["events", "ls"]])
@@ -255,24 +265,6 @@ def test_nothing_is_claimed_of_events_that_were_not_published(short_dir, capsys)
     assert list(short_dir.rglob("*.db")) == []
 
 
-def test_a_replay_without_redis_names_the_remedy(capfd):
-    """What stopped the child is told as its parent's own error, in prose."""
-    assert main(["replay", "--provider", "builtin", "--into", "again"]) == FAILED
-
-    shown = capfd.readouterr()
-    assert shown.err.startswith("error: ")
-    assert "memorybus up" in shown.err
-    assert shown.out == ""
-
-
-def test_a_file_that_is_no_text_is_named(short_dir, capsys):
-    """Settings that cannot be read are a matter of usage, with the file's name."""
-    (short_dir / "memorybus.toml").write_bytes(b"\xff\xfe")
-
-    assert main(["status"]) == USAGE
-    assert "memorybus.toml" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("kind", [ConfigError, MissingProvider])
 def test_wrong_settings_are_wrong_usage(kind, monkeypatch, capsys):
     """What a person has to write differently ends with 2, wherever it was found."""
@@ -286,18 +278,21 @@ def test_wrong_settings_are_wrong_usage(kind, monkeypatch, capsys):
     assert capsys.readouterr().err == "error: no such thing\n"
 
 
-def test_hostile_errors_are_made_harmless(capsys):
-    """An error message may quote a user's text; it never steers the terminal."""
-    failures.print_error(MemoryBusError("no [bold]session[/bold] \x1b[2J"))
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (
+            MemoryBusError("no [bold]session[/bold] \x1b[2J"),
+            "error: no [bold]session[/bold] \\x1b[2J\n",
+        ),
+        (LogUnavailable("gone", "run: memorybus up"), "error: gone\nrun: memorybus up\n"),
+    ],
+)
+def test_an_error_is_shown_harmlessly_with_its_remedy(error, shown, capsys):
+    """A message may quote a user's text, which never steers the terminal."""
+    failures.print_error(error)
 
-    assert capsys.readouterr().err == "error: no [bold]session[/bold] \\x1b[2J\n"
-
-
-def test_advice_follows_the_kind_of_error(capsys):
-    """An unreachable log shows the remedy that its error brings."""
-    failures.print_error(LogUnavailable("gone", "run: memorybus up"))
-
-    assert capsys.readouterr().err == "error: gone\nrun: memorybus up\n"
+    assert capsys.readouterr().err == shown
 
 
 def test_an_interrupt_is_130(monkeypatch):
@@ -391,3 +386,152 @@ def test_a_closed_pipe_is_quiet(words, short_dir):
         os.close(writer)
 
     assert (done.returncode, done.stderr) == (PIPE_CLOSED, b"")
+
+
+def test_settings_are_shown_with_their_origin(tmp_path, monkeypatch, capsys):
+    """The command says which value holds and which file it read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memorybus.toml").write_text("batch = 7\n")
+    assert main(["config", "show", "--json"]) == 0
+    shown = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert shown["batch"] == {
+        "name": "batch",
+        "value": "7",
+        "unit": "events",
+        "origin": str(tmp_path / "memorybus.toml"),
+        "meaning": "How many events a lane reads and commits at once.",
+    }
+    assert main(["config", "show"]) == 0
+    said = capsys.readouterr()
+    assert "batch" in said.out
+    assert str(tmp_path / "memorybus.toml") in said.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.slow(reason="renders every command for a shell")
+def test_shells_complete_the_commands(tmp_path, monkeypatch, shell):
+    """The script that completes knows the commands."""
+    monkeypatch.setenv("HOME", str(tmp_path))  # the script is named in the shell's start-up file
+    script = tmp_path / "script"
+    assert main(["completion", "--shell", shell, "--output", str(script)]) == 0
+    assert "rebuild" in script.read_text()
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("a=1", 1),
+        ("a=1.5", 1.5),
+        ("a=true", True),
+        ("a=[1, 2]", [1, 2]),
+        ("a=", ""),
+        ("a=b=c", "b=c"),
+        ("a='1'", "1"),
+        ("a=inf", "inf"),
+        ("a=-inf", "-inf"),
+        ("a=nan", "nan"),
+    ],
+)
+def test_a_value_is_what_toml_says_or_a_text(word, value):
+    """A value that a record could not hold as it is, as `inf`, is not taken for a number."""
+    assert parse_key_values([word]) == {"a": value}
+
+
+@pytest.mark.parametrize("word", ["a", "=1", ""])
+def test_a_word_without_a_name_or_a_value_is_refused(word):
+    """G10: the error says what was given and what it must look like."""
+    with pytest.raises(ConfigError, match="must read NAME=VALUE"):
+        parse_key_values([word])
+
+
+@pytest.mark.parametrize("name", ["api_key", "TOKEN", "db_password", "credentials"])
+def test_secrets_are_refused(name):
+    """A secret is named by where it belongs, and is not repeated."""
+    with pytest.raises(ConfigError, match="environment") as refused:
+        parse_key_values([f"{name}=hush"])
+    assert "hush" not in str(refused.value)
+
+
+def run(
+    *words: str, cwd: Path, env: Mapping[str, str] | None = None, before: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command by a shell that first does something else."""
+    python = f"exec {sys.executable} -m memorybus {' '.join(words)}"
+    line = f"{before}; {python}" if before else python
+    around = {"PATH": "/usr/bin:/bin", "MEMORYBUS_DATA_DIR": str(cwd), **(env or {})}
+    return subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=cwd,
+        env=around,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.slow(reason="processes with a surrounding of their own")
+@pytest.mark.parametrize("columns", ["0", "1", "-5", "abc", "00", "19"])
+@pytest.mark.parametrize("words", [("status",), ("status", "--help"), ("--help",)], ids=" ".join)
+def test_any_width_will_do(short_dir, columns, words):
+    """Whatever COLUMNS and LINES say, a command ends, and not by a mistake of ours."""
+    done = run(*words, cwd=short_dir, env={"COLUMNS": columns, "LINES": columns})
+    assert done.returncode in (0, 1)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow(reason="processes with a surrounding of their own")
+@pytest.mark.parametrize(
+    "env",
+    [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}, {"LANG": "C"}, {}],
+    ids=str,
+)
+def test_a_terminal_of_another_encoding_is_shown_escapes(short_dir, env):
+    """What an encoding lacks is escaped; without TERM and HOME a command works, too."""
+    done = run("doctor", cwd=short_dir, env=env)
+    assert "python" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow(reason="processes with a surrounding of their own")
+@pytest.mark.parametrize("words", [("status",), ("check",), ("worker",)], ids=" ".join)
+def test_a_deleted_working_directory_is_named(short_dir, words):
+    """Where no directory is, none can have settings: that is said, in one line."""
+    before = "mkdir gone; cd gone; rmdir ../gone"
+    done = run(*words, cwd=short_dir, before=before)
+    told = (done.stdout + done.stderr).strip()
+    assert done.returncode in (2, 3)
+    assert "the working directory was deleted" in told
+    assert "Traceback" not in told
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+    """No directory named ~ is made."""
+    monkeypatch.setattr(platformdirs, "user_data_dir", lambda _: "~/.local/share/memorybus")
+    with pytest.raises(ConfigError, match="MEMORYBUS_DATA_DIR"):
+        Settings()
+
+
+def test_a_byte_order_mark_is_read_over(tmp_path):
+    """A file that an editor begins with a BOM is a file of settings."""
+    file = tmp_path / FILE_NAME
+    file.write_bytes(b'\xef\xbb\xbfnamespace = "here"\n')
+    assert load(environ={}, file=file).namespace == "here"
+
+
+def test_a_file_that_cannot_be_read_is_named_once(tmp_path):
+    """A directory in its place, and another encoding, are named with the file."""
+    (tmp_path / FILE_NAME).mkdir()
+    with pytest.raises(ConfigError) as caught:
+        load(environ={}, directory=tmp_path)
+    assert str(caught.value) == f"{tmp_path / FILE_NAME} cannot be read: Is a directory"
+    other = tmp_path / "other.toml"
+    other.write_bytes('namespace = "x"\n'.encode("utf-16"))
+    with pytest.raises(ConfigError, match="save it as UTF-8"):
+        load(environ={}, file=other)
+
+
+def test_a_renamed_setting_names_its_successor():
+    """A setting of a former name is refused with the present one."""
+    with pytest.raises(UnknownSetting, match=r"'spool_ballast' is now spool_reserve$"):
+        load(environ={"MEMORYBUS_SPOOL_BALLAST": "1"})

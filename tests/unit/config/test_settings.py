@@ -1,6 +1,8 @@
 """Settings: file, then environment, then arguments; a mistake is named with its remedy."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import TZPATH, ZoneInfo
 
 import msgspec
 import platformdirs
@@ -8,7 +10,8 @@ import pytest
 import redis
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.config.settings import FIELDS, FILE_NAME, Settings, load
+from memorybus.config.parsing import host_zone, zone_named
+from memorybus.config.settings import FIELDS, FILE_NAME, CallLimits, Settings, load
 from memorybus.errors import ConfigError, UnknownSetting
 from memorybus.events import LARGEST_BODY
 
@@ -81,12 +84,6 @@ def test_the_environment_is_typed(tmp_path, name, given_text, value):
     assert getattr(loaded, name.lower()) == value
 
 
-def test_a_wrong_word_names_the_right_ones(tmp_path):
-    """A setting that is one of a few words says which there are."""
-    with pytest.raises(ConfigError, match=r"log_level \(MEMORYBUS_LOG_LEVEL\).*debug, info, warn"):
-        load(environ={"MEMORYBUS_LOG_LEVEL": "loud"}, directory=tmp_path)
-
-
 def test_a_home_directory_is_expanded(tmp_path, monkeypatch):
     """``~`` in a path is the user's home, wherever the path was written."""
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -137,10 +134,11 @@ def test_any_unknown_name_is_refused(name):
         ("DATA_DIR", "", "data_dir is empty"),
         ("PROVIDER", "x", "JSON object"),
         ("CONFIG", "/nowhere/memorybus.toml", "/nowhere/memorybus.toml"),
+        ("LOG_LEVEL", "loud", r"log_level \(MEMORYBUS_LOG_LEVEL\).*debug, info, warn"),
     ],
 )
 def test_a_wrong_value_names_the_setting(tmp_path, name, text, said):
-    """A value that cannot be is refused with the setting's name or its bounds."""
+    """A value that cannot be is refused with the setting's name, its bounds or its words."""
     with pytest.raises(ConfigError, match=said):
         load(environ={f"MEMORYBUS_{name}": text}, directory=tmp_path)
 
@@ -210,3 +208,51 @@ def test_events_are_not_larger_than_what_is_read():
     assert Settings(event_max_bytes=LARGEST_BODY).event_max_bytes == LARGEST_BODY
     with pytest.raises(ConfigError, match="event_max_bytes"):
         Settings(event_max_bytes=LARGEST_BODY + 1)
+
+
+SUMMER = datetime(2026, 7, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("name", ["Mars/Base", "../etc/passwd", "", "a\0b"])
+def test_a_zone_that_is_none_is_refused(name):
+    """The error says what a name looks like; no file outside the zones is read."""
+    with pytest.raises(ConfigError, match="Europe/Berlin"):
+        zone_named(name)
+
+
+def test_the_setting_is_checked_when_it_is_read():
+    """A wrong zone ends the program at once, not at the first question."""
+    with pytest.raises(ConfigError, match="Mars/Base"):
+        Settings(timezone="Mars/Base")
+    assert Settings(timezone="Asia/Tokyo").zone == ZoneInfo("Asia/Tokyo")
+
+
+def test_a_hosts_zone_is_that_of_its_variable_or_its_file(tmp_path):
+    """TZ counts first if it names a zone, then the file; without both it is UTC."""
+    paris = next(file for root in TZPATH if (file := Path(root) / "Europe/Paris").exists())
+    assert host_zone(":Asia/Tokyo", paris) == ZoneInfo("Asia/Tokyo")
+    for unread in ("", "CET-1CEST"):
+        zone = host_zone(unread, paris)
+        assert SUMMER.replace(tzinfo=zone).utcoffset() == timedelta(hours=2)
+    assert host_zone("", tmp_path / "none") is UTC
+    broken = tmp_path / "broken"
+    broken.write_text("no zone")
+    assert host_zone("", broken) is UTC
+
+
+def test_limits_are_no_options_of_the_provider():
+    """Workers read them; the provider's own options are without."""
+    table = {"kind": "builtin", "memory_limit": 5, "calls_per_second": 2, "daily_budget": 9}
+    settings = Settings(provider={"notes": table})
+    assert settings.provider_options("notes") == {"memory_limit": 5}
+    assert settings.provider_limits("notes") == CallLimits(calls_per_second=2.0, daily_budget=9)
+    assert settings.provider_limits("other") == CallLimits()
+
+
+@pytest.mark.parametrize(
+    "limits", [{"calls_per_second": "2"}, {"calls_per_second": -1}, {"daily_budget": 1.5}]
+)
+def test_a_wrong_limit_is_refused(limits):
+    """A limit that is no number, or negative, is named with its provider."""
+    with pytest.raises(ConfigError, match="notes"):
+        Settings(provider={"notes": limits}).provider_limits("notes")

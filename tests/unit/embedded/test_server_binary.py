@@ -45,18 +45,18 @@ def test_versions_of_redis_and_valkey(shown, expected):
     assert parse_version(shown) == expected
 
 
-def test_path_comes_before_wheels(tmp_path):
-    """A server that the machine's owner installed is preferred to a bundled one."""
-    own = executable(tmp_path / "redis-server", says("7.0.15"))
+@pytest.mark.parametrize(
+    ("program", "body", "name", "version"),
+    [
+        ("redis-server", says("7.0.15"), "Redis 7.0.15", (7, 0, 15)),
+        ("valkey-server", "echo 'Valkey server v=8.1.0 sha=0'", "Valkey 8.1.0", (8, 1, 0)),
+    ],
+)
+def test_path_comes_before_wheels(tmp_path, program, body, name, version):
+    """A Redis or Valkey that the machine's owner installed is preferred to a bundled one."""
+    own = executable(tmp_path / program, body)
     found = find_server_binary(str(tmp_path))
-    assert (found.path, found.version) == (own, (7, 0, 15))
-
-
-def test_valkey_serves(tmp_path):
-    """A valkey-server on PATH is as good as Redis."""
-    own = executable(tmp_path / "valkey-server", "echo 'Valkey server v=8.1.0 sha=0'")
-    found = find_server_binary(str(tmp_path))
-    assert (found.path, found.name) == (own, "Valkey 8.1.0")
+    assert (found.path, found.name, found.version) == (own, name, version)
 
 
 @pytest.mark.parametrize("wheel", WHEELS)

@@ -1,10 +1,13 @@
 """The helpers that other tests rely on can fail, and say why."""
 
 import itertools
+import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 import redis
@@ -12,8 +15,12 @@ from helpers.faults.crew import PATH
 from helpers.processes.scratch import keep_files_in_memory
 from helpers.processes.waiting import wait_until
 from helpers.redis.leaks import leaked_keys
+from helpers.services import postgres_server
 from helpers.services.fake_http import FakeHandler, FakeServer, serving
+from helpers.services.postgres_server import NoPostgres, _unpack, _whole
+from helpers.walks import walk_of
 from memorybus.config.settings import to_environ
+from memorybus.ids import derived_id
 from memorybus.redis.keys import Keys
 
 
@@ -144,3 +151,60 @@ def test_files_stay_on_disk_without_room(tmp_path):
     assert keep_files_in_memory(tmp_path, room=1 << 60) is None
     assert keep_files_in_memory(tmp_path / "missing", room=0) is None
     assert tempfile.gettempdir() == before
+
+
+def test_only_calls_of_the_package_are_listed():
+    """Our own functions are listed in their order, and neither tests nor libraries are."""
+    walk = walk_of(lambda: derived_id("turn", 1))
+    assert walk.calls[0] == "memorybus.ids:derived_id"
+    assert walk.modules == {"memorybus.ids"}
+    assert walk_of(lambda: sorted([1])).calls == ()
+
+
+def unpack_into(home: Path, *names: str) -> None:
+    """Write empty files of an installation."""
+    for name in names:
+        file = home / ".pg0" / "installation" / "18.1.0" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+
+@pytest.fixture(name="pg0")
+def _pg0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Stand in for pg0, whose first start unpacks the files that this list names."""
+    files = ["bin/initdb", "share/extension/vector.control"]
+    module = ModuleType("pg0")
+    module.__file__ = str(tmp_path / "pg0.py")
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        unpack_into(Path(options["env"]["HOME"]), *files)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setitem(sys.modules, "pg0", module)
+    monkeypatch.setattr(postgres_server, "runner", str)
+    monkeypatch.setattr(subprocess, "run", run)
+    return files
+
+
+def test_what_was_cut_off_is_unpacked_again(tmp_path, pg0):
+    """An unpacking without pgvector counts for nothing, whatever mark it has: it is replaced."""
+    home = tmp_path / "postgres"
+    unpack_into(home, "bin/initdb")
+    (home / "done").write_text(str(home))
+    assert _whole(home) is None
+    programs = _unpack(home)
+    assert programs == _whole(home)
+    assert programs is not None
+    assert (programs / "initdb").exists()
+    assert not (home / "done").exists()
+
+
+def test_an_unpacking_that_is_cut_off_leaves_nothing_at_its_place(tmp_path, pg0):
+    """A first start that ends early is an error, and the next run begins anew."""
+    pg0.remove("share/extension/vector.control")
+    home = tmp_path / "postgres"
+    with pytest.raises(NoPostgres, match="pgvector"):
+        _unpack(home)
+    assert not home.exists()
+    pg0.append("share/extension/vector.control")
+    assert _unpack(home) == _whole(home)

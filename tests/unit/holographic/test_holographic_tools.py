@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from memorybus.events import ToolCalled
+from memorybus.events import Event, Scope, ToolCalled
 from memorybus.ids import text_digest
 from memorybus_providers.base import Fence, ProviderConfig
 from memorybus_providers.holographic import HolographicProvider
 from unit.holographic.holographic_feeding import (
+    DAY,
     LANE,
     add,
     check_index,
@@ -216,3 +217,210 @@ def test_a_tool_call_in_the_log_is_applied_with_its_batch(provider):
     assert json.loads(replies[1] or "")["results"][0]["text"] == "The heron is grey"
     assert [row[0] for row in before] == ["The heron is grey", "grey heron"]
     assert stored(provider) == before
+
+
+def told(provider: HolographicProvider, tool: str, scope: Scope | None = None, **given: Any) -> Any:
+    """Call a tool and return its result."""
+    ctx = context(900) if scope is None else context(900, scope)
+    return provider.handle_tool_call(tool, given, ctx)
+
+
+def probed(provider: HolographicProvider, entity: str, scope: Scope | None = None) -> set[str]:
+    """Return the texts that a probe finds."""
+    result = told(provider, "memory_probe", scope, entity=entity)
+    return {one["text"] for one in result["results"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Martha Keller", {"We hired Martha Keller for the roof"}),
+        ("keller", {"We hired Martha Keller for the roof", "Then Dr. Keller found the leak"}),
+        ("Dr. Keller", {"Then Dr. Keller found the leak"}),
+        ("my sister", {"I met my sister Éva"}),
+        ("Eva", {"I met my sister Éva"}),
+        ("Keller Martha", set()),
+        ("Zoe", set()),
+    ],
+)
+def test_a_name_counts_as_it_is_written(name, found, provider):
+    """The words of a name are found side by side, whatever their case, and nothing is guessed."""
+    feed(
+        provider,
+        [
+            turn("We hired Martha Keller for the roof"),
+            turn("Then Dr. Keller found the leak"),
+            turn("I met my sister Éva"),
+        ],
+    )
+
+    assert probed(provider, name) == found
+
+
+def test_a_name_is_found_in_its_scope_until_it_is_taken_back(provider):
+    """Another person is shown nothing of it, and nobody is once its turn is taken back."""
+    feed(provider, [turn("Ana sings")])
+
+    assert probed(provider, "Ana") == {"Ana sings"}
+    assert probed(provider, "Ana", Scope(agent="coder", user="zoe")) == set()
+    provider.retract([context(1).event_id], context(2))
+    assert probed(provider, "Ana") == set()
+
+
+def test_a_probe_puts_what_was_kept_first(provider):
+    """Kept facts come first, then what was said, newest first."""
+    feed(
+        provider,
+        [turn("Ana plays the cello"), add("Ana is allergic to nuts"), turn("", "Ana has moved")],
+    )
+
+    found = told(provider, "memory_probe", entity="Ana")["results"]
+
+    assert [one["text"] for one in found] == [
+        "Ana is allergic to nuts",
+        "Ana has moved",
+        "Ana plays the cello",
+    ]
+    assert len(told(provider, "memory_probe", entity="Ana", limit=1)["results"]) == 1
+
+
+def test_related_tells_what_goes_with_somebody(provider):
+    """Names in the same facts, the most frequent first, each with its newest fact."""
+    feed(
+        provider,
+        [
+            turn("I saw Ana with Piet in Rome"),
+            turn("Then Ana and Piet quarrelled"),
+            turn("Nobody saw Zoe"),
+        ],
+    )
+
+    related = told(provider, "memory_related", entity="Ana")["related"]
+
+    assert [(one["name"], one["facts"]) for one in related] == [("Piet", 2), ("Rome", 1)]
+    assert related[0]["newest"]["text"] == "Then Ana and Piet quarrelled"
+
+
+def test_reason_connects_names(provider):
+    """Facts that contain several of them, the most first; and names that stand with each."""
+    feed(
+        provider,
+        [
+            turn("I heard that Ana joined the harbour board with Piet"),
+            turn("We know that Piet sails with Zoe"),
+            turn("So Ana, Piet and Zoe met"),
+            turn("Last week Ana lent a tent to Quentin"),
+            turn("On Sunday Zoe was at the play with Quentin"),
+        ],
+    )
+
+    pair = told(provider, "memory_reason", entities=["Ana", "Zoe"])
+    three = told(provider, "memory_reason", entities=["Ana", "Piet", "Zoe"])["results"]
+
+    assert [one["text"] for one in pair["results"]] == ["So Ana, Piet and Zoe met"]
+    through = {one["name"]: [fact["text"] for fact in one["facts"]] for one in pair["through"]}
+    assert through["Quentin"] == [
+        "Last week Ana lent a tent to Quentin",
+        "On Sunday Zoe was at the play with Quentin",
+    ]
+    assert three[0]["text"] == "So Ana, Piet and Zoe met"
+    assert len(three) == 3
+
+
+def test_what_tools_listed_often_wins_between_equals(provider):
+    """A fact that was listed again and again comes before its equal, whatever the number."""
+    feed(
+        provider,
+        [add("Bolts of size seven in the red box"), add("Nuts of size seven in a red box")],
+    )
+    before = texts(provider, "size seven red box")
+
+    for _ in range(20):
+        told(provider, "memory_search", query=before[-1], limit=1)
+
+    assert texts(provider, "size seven red box") == before[::-1]
+
+
+MONDAY = 1_750_000_000_000
+
+
+class Model:
+    """A model in a session: it reads at once, and writes by events, as the bus has it."""
+
+    def __init__(self, provider: HolographicProvider, session: str, at: int) -> None:
+        self.provider = provider
+        self.session = session
+        self.at = at
+        self.events = at // DAY % 1000 * 100
+
+    def hear(self, *events: Event) -> list[str | None]:
+        """Apply events of this session."""
+        first = self.events + 1
+        self.events += len(events)
+        return feed(
+            self.provider, events, first=first, session=self.session, at=self.at, root=self.session
+        )
+
+    def read(self, tool: str, **arguments: Any) -> Any:
+        """Call a reading tool."""
+        assert tool in self.provider.capabilities.reading_tools
+        result = self.provider.handle_tool_call(tool, arguments, context(99_000))
+        assert result["ok"] is True
+        return result
+
+    def write(self, tool: str, **arguments: Any) -> None:
+        """Call a writing tool."""
+        assert tool not in self.provider.capabilities.reading_tools
+        self.hear(ToolCalled(provider="holographic", tool=tool, arguments=arguments))
+
+
+def test_a_conversation_with_tools(provider):
+    """What the model keeps and is told is found again by every tool that is meant for it."""
+    monday = Model(provider, "monday", MONDAY)
+    monday.hear(
+        turn("I have to plan the regatta with my cousin Ivo Lindt", "When is it?"),
+        turn("On the ninth. The boat belongs to the Alster club", "Noted."),
+        turn("And Mr. Lindt gets seasick", "Poor him."),
+    )
+    monday.write(
+        "memory_add",
+        content="Ivo Lindt brings the spare sails for the regatta",
+        category="project",
+        tags=["sailing"],
+    )
+
+    friday = Model(provider, "friday", MONDAY + 4 * DAY)
+    friday.hear(turn("What do we know about my cousin?"))
+    cousin = friday.read("memory_probe", entity="Lindt")
+    assert [one["text"] for one in cousin["results"]] == [
+        "Ivo Lindt brings the spare sails for the regatta",
+        "And Mr. Lindt gets seasick",
+        "I have to plan the regatta with my cousin Ivo Lindt",
+    ]
+
+    (filed,) = friday.read("memory_list", category="project", min_trust=0.5)["results"]
+    friday.write("memory_feedback", fact_id=filed["id"], helpful=True)
+    assert friday.read("memory_list", min_trust=0.52)["results"][0]["trust"] == 0.55
+
+    friday.write(
+        "memory_correct", old_text="brings the spare sails", content="Ivo Lindt brings the anchor"
+    )
+    sails = "Ivo Lindt brings the spare sails"
+    right, rival = friday.read("memory_contradict", statement=sails)["results"]
+    assert (right["text"], rival["id"]) == ("Ivo Lindt brings the anchor", filed["id"])
+    brought = friday.read("memory_search", query="What does Ivo Lindt bring?")["results"]
+    assert (brought[0]["text"], brought[0]["before"]) == (
+        "Ivo Lindt brings the anchor",
+        "Ivo Lindt brings the spare sails for the regatta",
+    )
+    assert [one["text"] for one in brought if "until" in one] == [brought[0]["before"]]
+
+    (talk,) = friday.read("session_search", query="Who gets seasick?", around=1)["sessions"]
+    assert talk["session"] == "monday"
+    assert [(one["text"], one["hit"]) for one in talk["said"]] == [
+        ("Noted.", False),
+        ("And Mr. Lindt gets seasick", True),
+        ("Poor him.", False),
+    ]
+    assert friday.read("memory_search", query="spare sails", category="tool")["results"] == []
+    assert friday.read("memory_search", query="spare sails", min_trust=0.9)["results"] == []

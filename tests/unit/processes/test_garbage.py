@@ -1,7 +1,10 @@
 """A process of ours is spared most of the garbage collector's work."""
 
+import json
 import subprocess
 import sys
+
+import pytest
 
 
 def printed(program: str) -> str:
@@ -12,27 +15,23 @@ def printed(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_what_is_there_at_the_beginning_is_spared():
-    """Objects that a process has when it begins are not looked at by the garbage collector."""
-    assert (
-        printed(
-            "import gc; from memorybus.processes.light_imports import freeze_heap; freeze_heap(); "
-            "print(gc.get_freeze_count() > len(gc.get_objects()))"
-        )
-        == "True"
-    )
-
-
-def test_a_new_process_collects_more_seldom_than_python_does():
-    """Only when many more objects were made does a collection begin; it is not switched off."""
-    assert (
-        printed(
-            "import gc; from memorybus.processes.light_imports import collect_seldom; "
-            "before = gc.get_threshold(); collect_seldom(); after = gc.get_threshold(); "
-            "print(gc.isenabled(), after[0] >= 5 * before[0] > 0, after[1:] == before[1:])"
-        )
-        == "True True True"
-    )
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [
+        ("freeze_heap(); print(gc.get_freeze_count() > len(gc.get_objects()))", "True"),
+        (
+            (
+                "a, *b = gc.get_threshold(); collect_seldom(); c, *d = gc.get_threshold(); "
+                "print(gc.isenabled(), c >= 5 * a > 0, d == b)"
+            ),
+            "True True True",
+        ),
+    ],
+)
+def test_little_is_collected(program, shown):
+    """What a process has when it begins is not looked at, and the rest seldom; never not at all."""
+    names = "from memorybus.processes.light_imports import collect_seldom, freeze_heap"
+    assert printed(f"import gc; {names}; {program}") == shown
 
 
 def test_a_process_ends_without_a_last_collection():
@@ -47,3 +46,41 @@ def test_a_process_ends_without_a_last_collection():
     )
     assert printed(program.format("pass")) == "done\ncollected"
     assert printed(program.format("end_without_collecting()")) == "done"
+
+
+LOADED = "; import json, sys; print(json.dumps([*sys.modules]))"
+
+
+def loaded_by(program: str) -> set[str]:
+    """Return the modules that a Python has loaded once it has run `program`."""
+    told = subprocess.run(
+        [sys.executable, "-c", program + LOADED], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(told.stdout))
+
+
+@pytest.mark.slow(reason="starts processes")
+def test_redis_comes_without_opentelemetry():
+    """A worker has redis-py without OpenTelemetry's SDK, and whoever wants that has it still."""
+    program = "from memorybus.processes.light_imports import load_redis; load_redis()"
+    assert loaded_by(program).isdisjoint({"opentelemetry", "opentelemetry.sdk"})
+    assert {"redis", "opentelemetry.sdk.trace"} <= loaded_by(
+        program + "; import redis, opentelemetry.sdk.trace"
+    )
+
+
+@pytest.mark.slow(reason="starts processes")
+def test_what_a_host_has_loaded_stays():
+    """Where OpenTelemetry is loaded already, nothing is hidden from redis-py."""
+    program = (
+        "import opentelemetry; from memorybus.processes.light_imports import load_redis; "
+        "load_redis()"
+    )
+    assert "opentelemetry.metrics" in loaded_by(program)
+
+
+@pytest.mark.slow(reason="starts processes")
+def test_what_an_instance_would_be_is_told_without_redis():
+    """Commands wait for a process that describes an instance: it loads no more than it needs."""
+    loaded = loaded_by("from memorybus_workers.provider_commands import offers, trial")
+    assert loaded.isdisjoint({"redis", "asyncio"})

@@ -1,15 +1,21 @@
 """Providers by name."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from memorybus.errors import ConfigError, MissingProvider, UnknownSetting
+from helpers.services.models import model
+from memorybus.errors import ConfigError, MissingProvider, Unavailable, UnknownSetting
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.builtin import BuiltinProvider
+from memorybus_providers.embedding import choice, models
+from memorybus_providers.embedding.options import MeaningOptions, cache_of, read_meaning
+from memorybus_providers.holographic import HolographicProvider
 
 
 class Named(MemoryProvider):
@@ -105,12 +111,19 @@ def test_what_cannot_be_loaded_is_named(kind, error, says):
     assert kind in str(failure.value)
 
 
-def test_a_missing_dependency_names_what_to_install(offered, monkeypatch):
-    """A registered kind whose import fails says so, never with a bare traceback."""
-    offered(("cloud", "no_such_sdk.adapter:Cloud"))
+@pytest.mark.parametrize(
+    ("offers", "error", "said"),
+    [
+        (["no_such_sdk.adapter:Cloud"], MissingProvider, "No module named 'no_such_sdk'"),
+        (["one:Notes", "two:Notes"], ConfigError, "one:Notes and two:Notes"),
+    ],
+)
+def test_what_is_registered_wrongly_is_named(offered, offers, error, said):
+    """An import that fails says so; no package silently takes another's kind over."""
+    offered(*(("notes", value) for value in offers))
 
-    with pytest.raises(MissingProvider, match="No module named 'no_such_sdk'"):
-        registry.load("cloud")
+    with pytest.raises(error, match=said):
+        registry.load("notes")
 
 
 @pytest.mark.parametrize(("extras", "advice"), [(["cloud"], "'acme[cloud]'"), (None, "'acme'")])
@@ -134,33 +147,20 @@ def test_the_advice_names_the_extra(extras, advice):
     assert said.endswith(f"pip install {advice}")
 
 
-def test_a_name_offered_twice_is_refused(offered):
-    """No package silently takes another's kind over; naming the class decides."""
-    offered(("notes", "one:Notes"), ("notes", "two:Notes"))
-
-    with pytest.raises(ConfigError, match="one:Notes and two:Notes"):
-        registry.load("notes")
-
-
-def test_an_unknown_option_names_the_nearest(tmp_path):
-    """A misspelt option is an error, not a default."""
-    with pytest.raises(UnknownSetting, match="'timeouts'; did you mean 'timeout'"):
-        registry.create(f"{__name__}:Named", config(tmp_path, api_key="k", timeouts=3))
-
-
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "option", "said"),
     [
-        (f"{__name__}:Named", "'colour'; its options are: api_key, timeout$"),
-        (f"{__name__}:Bare", "'colour'; it takes none$"),
-        ("holographic", "'colour'; its options are: embedder"),
-        ("builtin", "'colour'; its options are: memory_limit, user_limit$"),
+        (f"{__name__}:Named", "timeouts", "'timeouts'; did you mean 'timeout'"),
+        (f"{__name__}:Named", "colour", "'colour'; its options are: api_key, timeout$"),
+        (f"{__name__}:Bare", "colour", "'colour'; it takes none$"),
+        ("holographic", "colour", "'colour'; its options are: embedder"),
+        ("builtin", "colour", "'colour'; its options are: memory_limit, user_limit$"),
     ],
 )
-def test_an_unknown_option_like_no_other_names_all(tmp_path, kind, said):
+def test_an_unknown_option_names_the_nearest_or_all(tmp_path, kind, option, said):
     """Where nothing is near, no guess is made: what there is, or that there is none, is told."""
     with pytest.raises(UnknownSetting, match=said):
-        registry.create(kind, config(tmp_path, colour="red"))
+        registry.create(kind, config(tmp_path, **{option: "red"}))
 
 
 def test_a_missing_required_option_is_described(tmp_path):
@@ -169,15 +169,68 @@ def test_a_missing_required_option_is_described(tmp_path):
         registry.create(f"{__name__}:Named", config(tmp_path))
 
 
-def test_options_of_the_schema_are_taken(tmp_path):
-    """Known options arrive in the configuration as given."""
-    provider = registry.create(f"{__name__}:Named", config(tmp_path, api_key="k"))
+@pytest.mark.parametrize(
+    ("kind", "options"), [("Named", {"api_key": "k"}), ("Schemaless", {"x": 1})]
+)
+def test_options_are_taken_as_given(tmp_path, kind, options):
+    """Those of the schema are, and any of a provider that does not say what it takes."""
+    provider = registry.create(f"{__name__}:{kind}", config(tmp_path, **options))
 
-    assert provider.config.options == {"api_key": "k"}
+    assert provider.config.options == options
 
 
-def test_without_a_schema_every_option_is_taken(tmp_path):
-    """A provider that does not say what it takes is told everything."""
-    provider = registry.create(f"{__name__}:Schemaless", config(tmp_path, anything=1))
+NAME = "sentence-transformers/all-MiniLM-L6-v2"
+SOURCE = "models--Qdrant--all-MiniLM-L6-v2-onnx"
+"""The folder in which fastembed keeps that model."""
 
-    assert provider.config.options == {"anything": 1}
+
+def named(home: Path) -> ProviderConfig:
+    """Return the configuration of an instance that names the model."""
+    options = {"embedder": f"fastembed:{NAME}"}
+    return ProviderConfig(name="notes", home=home, options=options, models=home / "models")
+
+
+def test_a_model_that_was_not_fetched_is_not_fetched_at_run_time(tmp_path, monkeypatch):
+    """The first text that needs the model gets an error that names the next command."""
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("it asks the network"))
+    config = named(tmp_path)
+    embedder = choice.make_embedder(read_meaning(config, MeaningOptions), cache_of(config))
+
+    with pytest.raises(Unavailable, match=r"is not on this host: .*memorybus provider setup"):
+        embedder.embed(["Nora lives in Bergen"])
+
+
+@pytest.mark.parametrize("act", ["open", "fetch"])
+def test_a_missing_library_is_named_with_what_installs_it(act, tmp_path, monkeypatch):
+    """Without fastembed the error names the extra."""
+    monkeypatch.setattr(models, "find_spec", lambda name: None if name == "fastembed" else name)
+    monkeypatch.setitem(__import__("sys").modules, "fastembed", None)
+
+    with pytest.raises(MissingProvider, match=r"needs fastembed.*\[fastembed\]"):
+        getattr(HolographicProvider(named(tmp_path)), act)()
+
+
+@pytest.mark.slow(reason="loads fastembed")
+def test_an_unknown_name_cannot_be_fetched(tmp_path):
+    """Set-up fails for a name that fastembed does not know, before any request."""
+    config = ProviderConfig(name="notes", home=tmp_path, options={"embedder": "fastembed:nobody/x"})
+
+    with pytest.raises(Unavailable, match="nobody/x cannot be fetched"):
+        HolographicProvider(config).fetch()
+
+
+@pytest.mark.servers
+def test_a_fetched_model_makes_vectors(tmp_path):
+    """What stands in fastembed's cache is used without a network: near texts have near vectors."""
+    config = named(tmp_path)
+    revision = cache_of(config) / SOURCE / "snapshots" / "1"
+    shutil.copytree(model("minilm"), revision)
+    (revision.parents[1] / "refs").mkdir()
+    (revision.parents[1] / "refs" / "main").write_text("1")
+    embedder = choice.make_embedder(read_meaning(config, MeaningOptions), cache_of(config))
+
+    asked = embedder.embed(["Where does Nora live?"], asked=True)[0]
+    near, far = embedder.embed(["Nora's home is in Bergen", "The oven is broken"])
+
+    assert asked.dtype == np.float32
+    assert asked @ near > asked @ far + 0.2

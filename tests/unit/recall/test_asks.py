@@ -1,13 +1,21 @@
 """Requests for recalls that wait for their events: which are kept, in which order, how many."""
 
 import random
+from pathlib import Path
 
+import msgspec
 import pytest
+from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
+from memorybus.events import Scope, SessionRef
 from memorybus.recall import pending
-from memorybus.recall.model import CarryAsk, RecallRequest, WarmAsk
+from memorybus.recall.model import CarryAsk, RecallRequest, WarmAsk, build_request
 from memorybus.recall.pending import MAX_ASKS, REPLY_TIMEOUT, Ask, PendingAsks
+from memorybus.recall.queue import request_keys, rq_queue
+from memorybus.recall.requester import still_awaited
+from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
+from redis import Redis
 
 
 class Asked:
@@ -108,3 +116,48 @@ def test_a_hanging_one_is_asked_seldom(waiting, asker, fake_clock):
         spent += fake_clock.monotonic() - before
         fake_clock.advance(0.05)
     assert pending.REPLY_TIMEOUT < spent < 12
+
+
+@pytest.mark.parametrize("workspace", ["", "boat"])
+def test_a_request_says_in_full_whose_memories(workspace):
+    """G9: no part of a session's scope is left to a reader, whose defaults may be wider."""
+    scope = Scope(workspace=workspace, platform="cli")
+    written = msgspec.json.encode(build_request(scope, SessionRef("s", "s"), "q", 100))
+    named = msgspec.json.decode(written, type=dict[str, object])
+    assert [named[part] for part in ("agent", "user", "workspace")] == [
+        scope.agent,
+        scope.user,
+        workspace,
+    ]
+    assert msgspec.json.decode(written, type=RecallRequest).workspace == workspace
+
+
+def test_the_keys_are_those_of_prompts_and_of_rq():
+    """G9: a worker looks where prompts ask, and where RQ keeps what waits, was taken or began."""
+    settings = Settings(data_dir=Path("/nowhere"))
+    queue = rq_queue(Redis(), settings, "notes")
+    prompts = Keys(settings.namespace).asks("notes")
+    theirs = (queue.key, queue.intermediate_queue_key, queue.started_job_registry.key)
+    assert request_keys(settings.namespace, "notes") == (prompts, *theirs)
+
+
+NOW = 1_000.0
+
+
+@pytest.mark.parametrize(
+    ("case", "before", "away", "running", "expected"),
+    [
+        ("nothing has changed", ["a", "b"], {}, ["a", "b"], {}),
+        ("b's worker has just gone", ["a", "b"], {}, ["a"], {"b": NOW}),
+        ("it went before", ["a"], {"b": NOW - 30}, ["a"], {"b": NOW - 30}),
+        ("it has been away for long", ["a"], {"b": NOW - 31}, ["a"], {}),
+        ("it is back", ["a"], {"b": NOW - 5}, ["a", "b"], {}),
+        ("nobody is left", ["a", "b"], {}, [], {"a": NOW, "b": NOW}),
+        ("it never had one", ["a"], {}, ["a"], {}),
+    ],
+)
+def test_a_provider_whose_worker_is_replaced_is_awaited_for_a_while(
+    case, before, away, running, expected
+):
+    """G9: what is asked while a worker is replaced waits for the next one, and is not left out."""
+    assert still_awaited(before, away, running, NOW) == expected, case

@@ -3,10 +3,13 @@
 import zlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import Envelope, Event, Recalled, Scope, SessionRef, TurnCompleted
 from memorybus.recall.answers import Answer
 from memorybus.recall.asking import Replies
+from memorybus.recall.lines import relevant_lines, unseen_lines, window_text
 from memorybus.recall.model import WarmResult
 from memorybus.recall.shown import (
     ShownPrompt,
@@ -142,3 +145,91 @@ def test_parts_of_what_a_host_fences_itself():
         ("one", ["- tea\n  milk"]),
         ("two", ["- x"]),
     ]
+
+
+SAID = "My sister Nora\nplays the <cello> in Graz. She is 34, and lives by the river."
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        [{"role": "user", "content": SAID}],
+        [{"role": "user", "content": [{"type": "text", "text": SAID}, {"type": "image_url"}]}],
+        [{"role": "assistant", "content": "Hello."}, {"role": "user", "content": SAID}],
+        [SAID],
+        SAID,
+    ],
+    ids=["message", "parts", "second", "text", "bare"],
+)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        SAID,
+        "My sister Nora plays the <cello> in Graz.",
+        "… plays the <cello>\n\nin Graz. …",
+        "She is 34, and lives…",
+    ],
+)
+def test_a_piece_of_a_message_in_the_window_is_no_memory(known, piece):
+    """A piece is left out whatever its date, speaker, line breaks and marks of a cut."""
+    told = (line(piece), line(piece, at=86_400_000, speaker="ann", before="the harp"))
+    assert unseen_lines(told, window_text(known)) == ()
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        (),
+        ["Does Nora play the cello?"],
+        ["My sister Nora plays the", "<cello> in Graz."],
+        [{"role": "user"}, {"role": "user", "content": None}, 7],
+        17,
+        None,
+    ],
+    ids=["nothing", "else", "two halves", "no content", "number", "none"],
+)
+def test_what_no_message_contains_stays(known):
+    """A memory stays if no single message has all of it; what is no text is passed over."""
+    told = (line("My sister Nora plays the <cello> in Graz."),)
+    assert unseen_lines(told, window_text(known)) == told
+
+
+LINES = (
+    "- [2026-03-01, Ana] We planted tomatoes behind the shed",
+    "- [2026-03-02, Ana] Oskar the cat hates thunder",
+    "- The invoice of the roofer is 4711",
+    "- 我把钥匙放在花盆下面",
+    "- Ich habe den Rasenmäher verliehen",
+    "- Мы купили лодку весной",
+)
+
+CASES = [
+    ("What did Ana plant behind the shed?", [0]),
+    ("Is the cat afraid of thunder?", [1]),
+    ("which number had the invoice, 4711?", [2]),
+    ("钥匙在哪里?", [3]),
+    ("Wo steht der Rasenmäher?", [4]),
+    ("Где наша лодка?", [5]),
+    ("Tell me what would you make with that there", []),
+    ("How high is the mountain?", []),
+    ("What happened in 2026, on 03-01?", []),
+]
+
+
+@pytest.mark.parametrize(("prompt", "expected"), CASES)
+def test_only_lines_that_share_a_telling_word_are_relevant(prompt, expected):
+    """A line is shown for another prompt only if a word of it, in any script, is in that prompt."""
+    assert relevant_lines(LINES, prompt) == tuple(LINES[i] for i in expected)
+
+
+def test_a_word_of_most_lines_tells_nothing_about_one():
+    """What nearly every line says does not make one of them an answer."""
+    lines = [f"- The garden of {name}" for name in ("Ana", "Benno", "Clara", "Dimitri")]
+    assert relevant_lines(lines, "Whose garden is it, that of Clara?") == (lines[2],)
+
+
+@given(st.lists(st.text(), max_size=6), st.text())
+def test_the_relevant_lines_are_some_of_the_lines(lines, prompt):
+    """Any text is a line or a prompt; the order is kept and nothing is made up."""
+    rest = iter(lines)
+    assert all(line in rest for line in relevant_lines(lines, prompt))

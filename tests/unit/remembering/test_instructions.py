@@ -65,9 +65,20 @@ def test_an_order_that_stands_a_preference_or_a_name_is_an_instruction(text):
     assert instructions_in(f"Here is my week. {text}\nThanks!") == [found]
 
 
-@pytest.mark.parametrize("text", sentences(OTHERS))
+DOCUMENTS = [
+    "```\n# Always close files.\nAlways close files.\n```",
+    "> Never push to main.\nI disagree with that.",
+    "# Rules\n\nAlways wear gloves.\nNever run.",
+    "Subject: rules\n\nAlways wear gloves.",
+    "Please proofread my email:\n\nHi all,\nNever park in front of the gate.\nAlways knock.",
+    "“Never push to main.”",
+    "Always wear gloves. " + "The pump hums. " * (MAX_TEXT_CHARS // 15),
+]
+
+
+@pytest.mark.parametrize("text", sentences(OTHERS) + DOCUMENTS)
 def test_other_sentences_are_no_instructions(text):
-    """Questions, quotations, proverbs, plans, habits and what others say are no instructions."""
+    """Questions, proverbs, plans, habits, what others say and what a person only shows are none."""
     assert instructions_in(text) == []
 
 
@@ -75,23 +86,6 @@ def test_a_wish_is_kept_without_the_question_after_it():
     """Of a sentence that tells a preference and then asks, the preference alone is kept."""
     text = "I'm torn, so I prefer e-books for travel, can you suggest some?"
     assert instructions_in(text) == ["I prefer e-books for travel"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "```\n# Always close files.\nAlways close files.\n```",
-        "> Never push to main.\nI disagree with that.",
-        "# Rules\n\nAlways wear gloves.\nNever run.",
-        "Subject: rules\n\nAlways wear gloves.",
-        "Please proofread my email:\n\nHi all,\nNever park in front of the gate.\nAlways knock.",
-        "“Never push to main.”",
-        "Always wear gloves. " + "The pump hums. " * (MAX_TEXT_CHARS // 15),
-    ],
-)
-def test_code_quotations_and_documents_hold_no_instructions(text):
-    """What a person shows to the agent is not what the person tells it to do."""
-    assert instructions_in(text) == []
 
 
 def test_a_text_has_a_bounded_number_of_instructions():

@@ -3,12 +3,18 @@
 import io
 import json
 import unicodedata
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.events import Envelope, Scope, SessionRef, SessionStarted, TurnCompleted
+from memorybus.lineage.graph import fold
+from memorybus_console.views import tree
 from memorybus_console.views.render import Grid, json_text, one_line, visible
+from memorybus_console.views.status import FittedToScreen
 from rich.console import Console
+from rich.live import Live
 from rich.text import Text
 
 any_text = st.text(st.characters(codec=None), max_size=60)
@@ -122,3 +128,105 @@ def test_wide_characters_count_twice():
     made.add_row(Text("鍵" * 20), Text("8"))
     assert len(shown(made, 44)) > 2
     assert len(shown(made, 45)) == 2
+
+
+def lines_of(count: int, rows: int) -> list[str]:
+    """Return what a terminal of so many rows shows of so many lines."""
+    console = Console(file=StringIO(), width=80, height=rows, force_terminal=True)
+    text = Text("\n".join(f"line {number}" for number in range(1, count + 1)))
+    screen = console.render_lines(FittedToScreen(text), console.options.update(height=rows))
+    shown = ["".join(segment.text for segment in line).rstrip() for line in screen]
+    return [line for line in shown if line]
+
+
+@pytest.mark.parametrize("count", [0, 1, 23, 24])
+def test_what_fits_is_shown_whole(count):
+    """As many lines as there are rows, and none is said to be hidden."""
+    assert lines_of(count, 24) == [f"line {number}" for number in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(("count", "hidden"), [(25, "2 more lines"), (100, "77 more lines")])
+def test_what_does_not_fit_is_counted(count, hidden):
+    """The last row says how many lines are hidden, its own place included, and what shows them."""
+    shown = lines_of(count, 24)
+
+    assert len(shown) == 24
+    assert shown[:23] == [f"line {number}" for number in range(1, 24)]
+    assert hidden in shown[23]
+    assert "memorybus status" in shown[23]
+
+
+def test_a_watch_leaves_nothing_behind():
+    """Each look stands in the place of the one before, on a screen that goes with the watch."""
+    file = StringIO()
+    console = Console(file=file, width=80, height=5, force_terminal=True)
+
+    with Live(console=console, auto_refresh=False, screen=True) as live:
+        for look in ("one\n" * 40, "two\n"):
+            live.update(FittedToScreen(Text(look)), refresh=True)
+
+    said = file.getvalue()
+    assert said.count("\n") <= 3 * 5
+    assert said.startswith("\x1b[?1049h")
+    assert said.endswith("\x1b[?1049l")
+
+
+ANYBODY = Scope()
+
+
+def told(event, at, session, root="a", parent="", scope=ANYBODY):
+    """Return an envelope of a session."""
+    return Envelope(
+        id=f"{at:032x}",
+        key=f"session:{root}",
+        scope=scope,
+        session=SessionRef(session, root, parent),
+        at=at,
+        event=event,
+    )
+
+
+LINEAGE = fold(
+    [
+        told(SessionStarted(title="Lens\x1b[2J"), 1, "a"),
+        told(TurnCompleted(user="x"), 2, "a"),
+        told(SessionStarted(parent="a", reason="branch"), 3, "b", parent="a"),
+        told(SessionStarted(title="Other"), 4, "z", root="z"),
+    ]
+)
+
+
+def test_a_branch_stands_below_its_parent():
+    """Every session once, each before those that came from it."""
+    assert [(depth, node.id) for depth, node in tree.rows(LINEAGE)] == [
+        (0, "a"),
+        (1, "b"),
+        (0, "z"),
+    ]
+
+
+def test_one_session_shows_its_whole_tree():
+    """Whichever session of a tree is named, the tree is shown, and no other."""
+    assert [node.id for _, node in tree.rows(LINEAGE, "b")] == ["a", "b"]
+    assert tree.rows(LINEAGE, "nobody") == []
+
+
+def test_everybodys_session_of_an_id_is_shown():
+    """An id that several people's sessions have shows the trees of all, and says whose each is."""
+    scopes = (Scope(user="ann"), Scope(user="ben", workspace="boat\x1b"))
+    events = [told(SessionStarted(), at, "a", scope=scope) for at, scope in enumerate(scopes, 1)]
+    found = list(map(tree.session_row, tree.rows(fold(events), "a")))
+
+    assert [row.user for row in found] == ["ann", "ben"]
+    assert [tree.tree_line(row).plain.split("  ")[-1] for row in found] == [
+        "ann ↔ default",
+        "ben ↔ default in boat\\x1b",
+    ]
+
+
+def test_a_line_tells_what_is_known_and_steers_nothing():
+    """Indent, id, reason, title, turns; hostile titles are made harmless."""
+    first, second, _ = (tree.tree_line(tree.session_row(row)).plain for row in tree.rows(LINEAGE))
+
+    assert first == "a  start  Lens\\x1b[2J  1 turn, 1970-01-01 00:00  default ↔ default"
+    assert second.startswith("└─ b  branch  0 turns")

@@ -184,39 +184,35 @@ def test_a_python_without_hermes_is_named(home):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("read", "text", "found"),
     [
-        ("memory:\n  provider: memorybus\n", "memorybus"),
-        ("m: x\nmemory:  # ours\n\n  # a remark\n  on: true\n  provider: 'honcho'\n", "honcho"),
-        ("memory:\n  honcho:\n    provider: inner\n  provider: outer\n", "outer"),
-        ("memory:\n  honcho:\n    provider: inner\n", ""),
-        ("memory: {enabled: true, provider: mem0}\n", "mem0"),
-        ("tts:\n  provider: edge\nmemory:\n  provider:\n", ""),
-        ("", ""),
-    ],
-)  # fmt: skip
-def test_the_active_provider_is_read(tmp_path, text, found):
-    """The one line of Hermes's configuration that matters is found, in the ways it is written."""
-    path = tmp_path / "config.yaml"
-    path.write_text(text)
-    assert active_provider(path) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "required"),
-    [
-        ("compression:\n  enabled: true\n  checkpoint_required: true\n", True),
-        ("compression: {checkpoint_required: yes}\n", True),
-        ("compression:\n  checkpoint_required: false\n", False),
-        ("compression:\n  enabled: true\nmemory:\n  checkpoint_required: true\n", False),
-        ("", False),
+        (active_provider, "memory:\n  provider: memorybus\n", "memorybus"),
+        (
+            active_provider,
+            "m: x\nmemory:  # ours\n\n  # a remark\n  on: true\n  provider: 'honcho'\n",
+            "honcho",
+        ),
+        (active_provider, "memory:\n  honcho:\n    provider: inner\n  provider: outer\n", "outer"),
+        (active_provider, "memory:\n  honcho:\n    provider: inner\n", ""),
+        (active_provider, "memory: {enabled: true, provider: mem0}\n", "mem0"),
+        (active_provider, "tts:\n  provider: edge\nmemory:\n  provider:\n", ""),
+        (active_provider, "", ""),
+        (checkpoint_required, "compression:\n  enabled: true\n  checkpoint_required: true\n", True),
+        (checkpoint_required, "compression: {checkpoint_required: yes}\n", True),
+        (checkpoint_required, "compression:\n  checkpoint_required: false\n", False),
+        (
+            checkpoint_required,
+            "compression:\n  enabled: true\nmemory:\n  checkpoint_required: true\n",
+            False,
+        ),
+        (checkpoint_required, "", False),
     ],
 )
-def test_whether_checkpoints_are_demanded_is_read(tmp_path, text, required):
-    """Another table's key of that name is another key."""
+def test_a_line_of_hermes_configuration_is_read(tmp_path, read, text, found):
+    """It is found in the ways it is written; another table's key of that name is another key."""
     path = tmp_path / "config.yaml"
     path.write_text(text)
-    assert checkpoint_required(path) == required
+    assert read(path) == found
 
 
 def test_setup_keeps_the_rest_of_hermes_configuration(home):

@@ -1,16 +1,61 @@
 """Which session a hook speaks of, when Hermes says so late or not at all."""
 
+import pytest
 from memorybus_hermes.plugin.session_tracker import SessionTracker
 
+COURSES: dict[str, list[tuple[str, str, str]]] = {
+    # A hook's session, or a switch "to < from" ("/new" begins anew); then where the agent is, and
+    # which session an end that still waits belongs to.
+    "the /new race: the new session comes before its switch": [
+        ("b", "b", "a"),
+        ("/new b < a", "b", "b"),
+    ],
+    "a turn that waited behind the switch moves nothing": [
+        ("/new b < a", "b", "b"),
+        ("late a", "b", "b"),
+    ],
+    "an inline switch that overtook a queued one waits for it": [
+        ("c < b", "c", "a"),
+        ("/new b < a", "c", "c"),
+    ],
+    "back by an inline switch, then on by another: the old one's end still waits": [
+        ("b", "b", "a"),
+        ("a < b", "a", "a"),
+        ("c < a", "c", "a"),
+        ("/new d < c", "d", "a"),
+        ("/new b < a", "d", "d"),
+    ],
+    "an inline /new from where the agent came back to is not the one that waits": [
+        ("a < b", "a", "a"),
+        ("/new c < a", "c", "a"),
+        ("/new b < a", "c", "c"),
+    ],
+    "delivered switches move the ends along while the third session talks": [
+        ("c", "c", "a"),
+        ("/new b < a", "c", "b"),
+        ("/new c < b", "c", "c"),
+    ],
+    "a compression in the new session does not pull the old one's end over": [
+        ("b", "b", "a"),
+        ("b < b", "b", "a"),
+    ],
+}
 
-def test_the_new_session_comes_before_its_switch():
-    """The /new race: the turn is the new session's, the end that still waits the old one's."""
+
+@pytest.mark.parametrize("course", COURSES)
+def test_a_hook_is_its_own_session_s(course):
+    """A switch that is delivered late, or overtaken, moves neither agent nor ends wrongly."""
     tracker = SessionTracker("a")
-    assert tracker.enter("b") == "b"
-    assert tracker.resolve("") == "b"
-    assert tracker.settled == "a"
-    tracker.switch("b", "a", reset=True)
-    assert (tracker.now, tracker.settled) == ("b", "b")
+    for step, now, settled in COURSES[course]:
+        words = step.split()
+        if "<" in words:
+            tracker.switch(words[-3], words[-1], reset=words[0] == "/new")
+        elif words[0] == "late":
+            assert tracker.resolve(words[-1]) == words[-1]
+        else:
+            assert tracker.enter(step) == step
+            assert tracker.resolve("") == step
+        assert (tracker.now, tracker.settled) == (now, settled), step
 
 
 def test_without_a_hint_an_explicit_id_tells():
@@ -18,64 +63,6 @@ def test_without_a_hint_an_explicit_id_tells():
     tracker = SessionTracker("a")
     assert tracker.resolve("b") == "b"
     assert tracker.resolve("") == "b"
-
-
-def test_a_late_turn_of_the_old_session_moves_nothing():
-    """A turn that waited behind the switch belongs to its own session, and the agent stays."""
-    tracker = SessionTracker("a")
-    tracker.switch("b", "a", reset=True)
-    assert tracker.resolve("a") == "a"
-    assert (tracker.now, tracker.settled) == ("b", "b")
-
-
-def test_a_switch_that_overtook_another_waits_for_it():
-    """Inline after queued: ends are the old session's until the queued switch has come."""
-    tracker = SessionTracker("a")
-    tracker.switch("c", "b", reset=False)
-    assert (tracker.now, tracker.settled) == ("c", "a")
-    tracker.switch("b", "a", reset=True)
-    assert (tracker.now, tracker.settled) == ("c", "c")
-
-
-def test_back_in_the_old_session_inline_switches_still_wait():
-    """Back by an inline switch, then on by another: the end that waits is still the old one's."""
-    tracker = SessionTracker("a")
-    tracker.enter("b")
-    tracker.switch("a", "b", reset=False)
-    tracker.switch("c", "a", reset=False)
-    assert (tracker.now, tracker.settled) == ("c", "a")
-    tracker.switch("d", "c", reset=True)
-    assert (tracker.now, tracker.settled) == ("d", "a")
-    tracker.switch("b", "a", reset=True)
-    assert (tracker.now, tracker.settled) == ("d", "d")
-
-
-def test_a_new_session_begun_from_the_old_one_waits_too():
-    """An inline /new from where the agent came back to is not the one that waits."""
-    tracker = SessionTracker("a")
-    tracker.switch("a", "b", reset=False)
-    tracker.switch("c", "a", reset=True)
-    assert (tracker.now, tracker.settled) == ("c", "a")
-    tracker.switch("b", "a", reset=True)
-    assert (tracker.now, tracker.settled) == ("c", "c")
-
-
-def test_two_switches_wait_while_the_third_session_talks():
-    """Delivered switches move the ends along; the agent stays where its newest hook was."""
-    tracker = SessionTracker("a")
-    tracker.enter("c")
-    tracker.switch("b", "a", reset=True)
-    assert (tracker.now, tracker.settled) == ("c", "b")
-    tracker.switch("c", "b", reset=True)
-    assert (tracker.now, tracker.settled) == ("c", "c")
-
-
-def test_in_place_moves_nothing_but_the_agent():
-    """A compression in the new session does not pull the old session's end over."""
-    tracker = SessionTracker("a")
-    tracker.enter("b")
-    tracker.switch("b", "b", reset=False)
-    assert (tracker.now, tracker.settled) == ("b", "a")
 
 
 def test_what_is_remembered_is_bounded():

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.hermes.hermes_state import BELOW, PRIOR, SUMMARY, HermesState
@@ -38,6 +39,16 @@ def turns(state: HermesState, session: str = "s", room: int = ROOM) -> list[Stor
         return [item for item in read_turns(db.rows(session), room) if isinstance(item, StoredTurn)]
 
 
+Step = tuple[Any, ...]
+"""Role and content of a stored message, and its other columns."""
+
+
+def store(state: HermesState, *messages: Step) -> None:
+    """Store messages as Hermes does."""
+    for role, content, *more in messages:
+        state.say("s", role, content, **(more[0] if more else {}))
+
+
 def texts(found: list[StoredTurn]) -> list[tuple[str, str]]:
     """Return what was said and answered."""
     return [(turn.user, turn.assistant) for turn in found]
@@ -70,12 +81,34 @@ def test_a_turn_ends_with_its_last_answer(state):
     assert turn.at == int(state.now * 1000)
 
 
-def test_unanswered_and_interrupted_turns_are_none(state):
-    """What Hermes would not hand over is no turn: no answer, an empty one, an interruption."""
-    state.say("s", "user", "never answered")
-    state.turn("s", "empty", "(empty)")
-    state.turn("s", "interrupted", "Operation interrupted.")
-    state.turn("s", "", "an answer to nothing")
+SKILL = "[IMPORTANT: The user has invoked the x skill. The full skill content is loaded below.]\n"
+ASKED = "The user has provided the following instruction alongside the skill invocation: "
+PARTS = [
+    {"type": "text", "text": "Look"},
+    {"type": "image_url", "image_url": {"url": "data:x"}},
+    {"type": "text", "text": "here"},
+]
+IMAGES = "look at this ship\n[screenshot]\n[screenshot]"
+LATER = "Your request was not processed. Send it again if you still want me to carry it out."
+NO_TURNS: dict[str, list[Step]] = {
+    "no answer": [("user", "never answered")],
+    "an empty answer": [("user", "empty"), ("assistant", "(empty)")],
+    "an interruption": [("user", "stopped"), ("assistant", "Operation interrupted.")],
+    "an interruption with its reason": [
+        ("user", "stopped"),
+        ("assistant", "Operation interrupted: waiting for model response (2s elapsed)."),
+    ],
+    "a failure that Hermes tells": [("user", "failed"), ("assistant", LATER)],
+    "an answer to nothing": [("user", ""), ("assistant", "an answer to nothing")],
+    "observed chatter of a group": [("user", "chatter", {"observed": 1})],
+    "a bare call of a skill": [("user", SKILL + "body"), ("assistant", "done")],
+}
+
+
+@pytest.mark.parametrize("what", NO_TURNS)
+def test_what_hermes_would_not_hand_over_is_no_turn(what, state):
+    """What nobody said to the agent, or Hermes did not answer, is not imported."""
+    store(state, *NO_TURNS[what])
     state.turn("s", "real", "yes")
     state.say("s", "user", "still at work")
     state.say("s", "assistant", "Looking.", tool_calls='[{"id": "c"}]')
@@ -92,33 +125,22 @@ def test_what_was_taken_back_is_left_out(state):
     assert texts(turns(state)) == [("kept", "yes"), ("better", "yes")]
 
 
-def test_what_others_said_in_a_group_is_no_turn(state):
-    """Observed messages of a group are nobody's question to the agent."""
-    state.say("s", "user", "chatter", observed=1)
-    state.turn("s", "hello", "hi")
-    assert texts(turns(state)) == [("hello", "hi")]
-
-
-def test_parts_are_flattened_as_hermes_does(state):
-    """A message of parts becomes the text that Hermes hands to memory."""
-    parts = [
-        {"type": "text", "text": "Look"},
-        {"type": "image_url", "image_url": {"url": "data:x"}},
-        {"type": "text", "text": "here"},
-    ]
-    state.turn("s", parts, "a ship")
-    assert texts(turns(state)) == [("[1 image] Look\nhere", "a ship")]
-
-
-def test_skill_scaffolding_is_taken_off(state):
-    """A skill's own text is nothing that the person said; a bare call of it is no turn."""
-    skill = (
-        "[IMPORTANT: The user has invoked the x skill. The full skill content is loaded below.]\n"
-    )
-    asked = "The user has provided the following instruction alongside the skill invocation: "
-    state.turn("s", skill + "body", "done")
-    state.turn("s", f"{skill}body\n{asked}Sort my mail", "sorted")
-    assert texts(turns(state)) == [("Sort my mail", "sorted")]
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (PARTS, "[1 image] Look\nhere"),
+        (f"{SKILL}body\n{ASKED}Sort my mail", "Sort my mail"),
+        (IMAGES, "[2 images] look at this ship"),
+    ],
+    ids=["parts", "scaffolding of a skill", "lines for pictures"],
+)
+def test_a_turn_has_the_words_that_hermes_hands_over(content, said, state):
+    """What Hermes stores around the person's words is taken off as its hooks do it."""
+    state.turn("s", content, "done")
+    assert texts(turns(state)) == [(said, "done")]
+    state.undo("s", 1)
+    [taken] = read_taken_back(state.path.parent, "s") or []
+    assert taken.words == said
 
 
 def test_recalled_text_is_never_imported(state):
@@ -144,20 +166,19 @@ def test_a_compression_in_place_does_not_double_turns(state):
     assert told(state, "s") == [(f"q{n}", f"a{n}") for n in range(8)]
 
 
-def test_a_turn_begun_before_a_compression_is_found_after_it(state):
+@pytest.mark.parametrize(
+    ("before", "window"),
+    [
+        ([("user", "q1")], [("user", SUMMARY), ("assistant", "a0"), ("user", "q1")]),
+        ([], [("user", f"{PRIOR}\nq1\n\n{BELOW}\n\n{SUMMARY}\nall of it")]),
+    ],
+    ids=["beside the summary", "merged with it"],
+)
+def test_a_turn_begun_before_a_compression_is_found_after_it(before, window, state):
     """A compression in the middle of a turn keeps its question, and the turn is one."""
     state.turn("s", "q0", "a0")
-    state.say("s", "user", "q1")
-    state.compact("s", [("user", SUMMARY), ("assistant", "a0"), ("user", "q1")])
-    state.say("s", "assistant", "a1")
-    assert told(state, "s") == [("q0", "a0"), ("q1", "a1")]
-
-
-def test_a_summary_merged_into_a_question_leaves_the_question(state):
-    """Where Hermes merged a summary into the last question, the question is read from it."""
-    state.turn("s", "q0", "a0")
-    merged = f"{PRIOR}\nq1\n\n{BELOW}\n\n{SUMMARY}\nall of it"
-    state.compact("s", [("user", merged)])
+    store(state, *before)
+    state.compact("s", window)
     state.say("s", "assistant", "a1")
     assert told(state, "s") == [("q0", "a0"), ("q1", "a1")]
 
@@ -172,19 +193,12 @@ def test_a_branch_does_not_double_its_beginning(state):
     assert told(state, "s", "b") == [("q0", "a0"), ("q1", "a1"), ("q2", "a2")]
 
 
-def test_the_same_said_twice_is_two_turns(state):
-    """Outside of copies a repeated turn counts: people say the same again."""
-    state.turn("s", "thanks", "welcome")
-    state.turn("s", "q", "a")
-    state.turn("s", "thanks", "welcome")
-    assert sorted(told(state, "s")) == [("q", "a"), ("thanks", "welcome"), ("thanks", "welcome")]
-
-
-def test_many_repeated_turns_are_all_told(state):
-    """What is held back for a summary that never comes is told in the end, and is bounded."""
-    for _ in range(100):
-        state.turn("s", "tick", "tock")
-    assert len(told(state, "s")) == 100
+@pytest.mark.parametrize("repeated", [["thanks", "q", "thanks"], ["tick"] * 100])
+def test_the_same_said_twice_is_two_turns(repeated, state):
+    """Outside of copies a repeated turn counts, however many are held back for a summary."""
+    for text in repeated:
+        state.turn("s", text, "welcome")
+    assert sorted(told(state, "s")) == [(text, "welcome") for text in sorted(repeated)]
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
@@ -278,26 +292,3 @@ def test_a_hook_reads_what_a_commit_hides_for_a_moment(state):
             wait([reading], timeout=0.02)
             state.db.execute("rollback")
             assert reading.result() is not None
-
-
-@pytest.mark.parametrize(
-    "notice",
-    [
-        "Operation interrupted: waiting for model response (2s elapsed).",
-        "Your request was not processed. Send it again if you still want me to carry it out.",
-    ],
-)
-def test_a_notice_of_hermes_is_no_answer(state, notice):
-    """A stopped or failed turn is closed by a text of Hermes: it is no turn, as for the hooks."""
-    state.turn("s", "a turn to stop", notice)
-    state.turn("s", "after it", "an answer")
-    assert [turn.user for turn in turns(state)] == ["after it"]
-
-
-def test_pictures_are_counted_as_the_hooks_count_them(state):
-    """Hermes stores a line for each picture: the turn has the words with which it was handed on."""
-    state.turn("s", "look at this ship\n[screenshot]\n[screenshot]", "two ships")
-    assert [turn.user for turn in turns(state)] == ["[2 images] look at this ship"]
-    state.undo("s", 1)
-    [taken] = read_taken_back(state.path.parent, "s") or []
-    assert taken.words == "[2 images] look at this ship"

@@ -57,20 +57,26 @@ def test_the_profile_has_all_its_parts(provider):
     ]
 
 
+BOAT = ("My boat is called Petrel", "Do you know who I am?")
+
+
 @pytest.mark.parametrize(
-    "question",
+    ("question", "said", "answer", "found"),
     [
-        "What do you know about me?",
-        "who am I",
-        "Do you remember me?",
-        "Was weißt du über mich?",
-        "",
+        *(
+            (question, BOAT, "I know about you.", "topic: My boat is called Petrel")
+            for question in (
+                "What do you know about me?", "who am I", "Do you remember me?",
+                "Was weißt du über mich?", "",
+            )
+        ),
+        ("the boat", ("Where is uncle Jorge's boat?",), "", "user: Where is uncle Jorge's boat?"),
     ],
-)
-def test_a_question_for_what_is_known_gets_the_profile(question, provider):
-    """A first question is answered with the profile, not with texts that have its words."""
-    told(provider, "My boat is called Petrel", "Do you know who I am?", answer="I know about you.")
-    assert lines(provider, question) == ["topic: My boat is called Petrel"]
+)  # fmt: skip
+def test_a_question_for_what_is_known_gets_the_profile(question, said, answer, found, provider):
+    """A first question gets it, not texts with its words; an open question is all that is known."""
+    told(provider, *said, answer=answer)
+    assert lines(provider, question) == [found]
 
 
 def test_a_newer_wording_ends_an_older_one_of_the_same_subject(provider):
@@ -155,9 +161,3 @@ def test_small_talk_and_answered_questions_are_no_memories(provider):
         assert not found & {"hello", "ok thanks", "I see.", "好的谢谢", "Noted."}, asked
     assert lines(provider, "Is the boat in Kiel?") == ["assistant: The boat is in Kiel, hello."]
     assert prompt(provider) == "- [2023-11-14, asked about] boat, hello"
-
-
-def test_a_question_without_an_answer_is_found(provider):
-    """A person's question that nobody has answered is all that is known of its subject."""
-    told(provider, "Where is the boat of uncle Jorge?", answer="")
-    assert lines(provider, "the boat") == ["user: Where is the boat of uncle Jorge?"]

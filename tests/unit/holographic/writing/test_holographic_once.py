@@ -1,9 +1,12 @@
 """Effects happen once, in order, and only for the owner (G3, G4, G5)."""
 
 import os
+import random
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.errors import LeaseLost
-from memorybus.events import ContextCompressing, Delegated, Event, Message
+from memorybus.events import ContextCompressing, Delegated, Event, Message, TurnCompleted
 from memorybus_providers.base import Fence, Progress
 from unit.holographic.holographic_feeding import (
     LANE,
@@ -224,3 +227,38 @@ def test_a_delegations_result_is_found_by_its_task(provider):
         result,
     }
     assert set(texts(provider, "c7")) == {"Compare the ferry prices", result}
+
+
+AT_ONCE = 500
+BEFORE, SINGLE = 8_000, 130
+"""Turns in bulk; turns one by one, twice as many as FTS5 would merge at once."""
+
+MAX_WRITE_FACTOR = 16
+"""Times as much as the median turn that the largest may write: 11 measured (SQLite 3.40), and a
+margin of half. With FTS5's own merging it is 32."""
+
+WORDS = [f"word{number}" for number in range(20_000)]
+
+
+def spoken(rng: random.Random) -> TurnCompleted:
+    """Return a turn whose words are mostly new."""
+    return turn(" ".join(rng.sample(WORDS, 60)), "noted")
+
+
+def test_no_turn_pays_for_the_merges_of_many(tmp_path):
+    """A turn that is applied alone writes little, where FTS5 itself would merge what many left."""
+    rng = random.Random(1)
+    grown: list[int] = []
+    log = tmp_path / "holographic.db-wal"
+    with opened(tmp_path) as provider:
+        for first in range(1, BEFORE, AT_ONCE):
+            feed(provider, [spoken(rng) for _ in range(AT_ONCE)], first=first)
+        with closing(sqlite3.connect(tmp_path / "holographic.db")) as reader:
+            reader.execute("pragma wal_checkpoint(truncate)")
+            # While somebody reads, the log does not begin anew, so that its growth can be seen.
+            reader.execute("begin").execute("select count(*) from facts").fetchone()
+            for number in range(BEFORE, BEFORE + SINGLE):
+                before = log.stat().st_size
+                feed(provider, [spoken(rng)], first=number + 1)
+                grown.append(log.stat().st_size - before)
+    assert max(grown) < MAX_WRITE_FACTOR * sorted(grown)[SINGLE // 2]

@@ -1,10 +1,10 @@
 """Hostile and extreme texts are stored whole, or not at all if blank."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from memorybus_providers.language.languages import stems_of
-from memorybus_providers.language.words import tokens
+from memorybus_providers.language.words import identifiers, tokens
 from memorybus_providers.ranking.facts import (
     MAX_PASSAGE_CHARS,
     NAMES_PER_FACT,
@@ -140,3 +140,15 @@ def test_tokens_are_safe_in_the_index(text):
     for token in tokens(text):
         assert token
         assert all(sign.isalnum() or sign in "!_./" or sign > "\x7f" for sign in token)
+
+
+@given(st.text(alphabet="abZ09_./ é?", max_size=30))
+@example("getUserToken")
+@example("auth_service.py")
+@example("E1234")
+@example("see a/b")
+def test_an_index_holds_each_identifier(text):
+    """Whatever looks like code is among a text's tokens, beside its words."""
+    found, held = identifiers(text), tokens(text)
+
+    assert held[len(held) - len(found) :] == found

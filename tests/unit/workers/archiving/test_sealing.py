@@ -13,6 +13,7 @@ from memorybus.log.inspection import PartitionState
 from memorybus_workers.archiving import due
 from memorybus_workers.archiving.archiver import MAX_POLL_SECONDS, look_interval
 from memorybus_workers.archiving.due import NumbersGivenTwice
+from memorybus_workers.archiving.round import summarize_errors
 
 NOW = 1_700_000_000_000
 SETTINGS = Settings(segment_events=100, segment_age=600.0, seal_after=60.0, hot_window=3600.0)
@@ -179,3 +180,20 @@ def test_what_an_archive_lacks(sealed, end, first, expected):
 def test_looks_are_neither_rare_nor_mad(after, age):
     """G10: an archiver looks each few seconds, ten times a second at most."""
     assert 0.1 <= look_interval(Settings(seal_after=after, segment_age=age)) <= MAX_POLL_SECONDS
+
+
+def test_the_errors_of_many_partitions_are_one_sentence_and_a_number():
+    """G7: an archive that is not mounted is no wall of one sentence for each partition."""
+    lacking = {n: f"the archive lacks events of partition p{n:02d}" for n in range(16)}
+    assert summarize_errors(lacking) == (
+        "the archive lacks events of partition p00; and 15 more partitions: memorybus archive run"
+    )
+    assert summarize_errors(dict(list(lacking.items())[:2])).endswith(
+        "; and 1 more partition: memorybus archive run"
+    )
+
+
+def test_an_error_that_all_partitions_share_comes_once():
+    """One error is shown as it is, whether of one partition or of all."""
+    assert summarize_errors({}) == ""
+    assert summarize_errors({3: "no room", 5: "no room"}) == "no room"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
 from memorybus.events import MemoryWritten, Scope
 from memorybus.registry.tools import collect_tools
 from memorybus_providers.base import MemoryProvider
@@ -63,3 +64,13 @@ def test_the_model_is_offered_no_hidden_tool(tmp_path):
     assert [one["name"] for one in collect_tools(tools_of({"other": tooled})).schemas()] == [
         "tea_recall"
     ]
+
+
+@pytest.mark.parametrize("option", ["calls_per_second", "daily_budget", "concurrency"])
+@pytest.mark.parametrize("kind", ["builtin", "holographic"])
+def test_what_a_provider_cannot_obey_is_refused(tmp_path, kind, option):
+    """Neither a limit nor a number of calls at once is accepted and then ignored."""
+    table = {"kind": kind, option: 4}
+    settings = Settings(data_dir=tmp_path, provider={"notes": table})
+    with pytest.raises(ConfigError, match=option):
+        make_instance(settings, "notes", SYSTEM)

@@ -15,12 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.config.settings import Settings
 from memorybus.errors import (
+    NEEDS_A_PERSON,
     ConfigError,
+    LogUnavailable,
     MissingProvider,
 )
 from memorybus.processes.child import start_child
 from memorybus_workers.processes import supervisor as supervisors
-from memorybus_workers.processes.process import print_json_line
+from memorybus_workers.processes.process import MISCONFIGURED, print_json_line
+from memorybus_workers.processes.supervised_worker import fatal_error
 from memorybus_workers.processes.supervisor import (
     Supervisor,
     plan_workers,
@@ -204,7 +207,7 @@ def test_a_worker_that_does_not_end_is_ended(tmp_path):
     """G10: a worker past its grace is ended by force, and the exit code says so."""
     supervisor = supervised(tmp_path, OBEDIENT, DEAF, grace=0.1)
     with running(supervisor) as run:
-        wait_until(lambda: all(one.worker for one in supervisor._workers.values()), "all are ready")
+        await_ready(supervisor)
         supervisor.stop()
         assert run.end() == 1
         assert stand_ins() == []
@@ -214,12 +217,17 @@ def test_a_second_word_is_passed_on(tmp_path):
     """Told twice, every worker is told twice; one that does not hear it is killed."""
     supervisor = supervised(tmp_path, OBEDIENT, TWICE, DEAF)
     with running(supervisor) as run:
-        wait_until(lambda: all(one.worker for one in supervisor._workers.values()), "all are ready")
+        await_ready(supervisor)
         supervisor.stop()
         wait_until(lambda: len(stand_ins()) == 2, "one has ended in order")
         supervisor.end_at_once()
         assert run.end() == 1
         assert stand_ins() == []
+
+
+def await_ready(supervisor: Supervisor) -> None:
+    """Wait until every worker is ready."""
+    wait_until(lambda: all(one.worker for one in supervisor._workers.values()), "all are ready")
 
 
 NAMES = ("a", "b", "c", "d")
@@ -267,3 +275,23 @@ def test_who_is_replaced_works_until_the_next_is_ready(tmp_path):
         gate.unlink()
         wait_until(lambda: not supervisor._workers["one"].leaving, "the old one has ended")
         assert len(stand_ins()) == 2
+
+
+@pytest.mark.parametrize("kind", NEEDS_A_PERSON)
+def test_what_would_end_every_worker_ends_all(kind):
+    """A failure that a person has to mend is not tried again and again."""
+    error = kind("so")
+    assert fatal_error(1, error) is error
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(0, None), (1, None), (-9, None), (1, LogUnavailable("so"))]
+)
+def test_what_may_pass_is_tried_again(code, error):
+    """G9: a worker that was killed, or failed of what may pass, gets a successor."""
+    assert fatal_error(code, error) is None
+
+
+def test_wrong_usage_ends_all():
+    """A worker that ends with 2 without a word would do so again."""
+    assert isinstance(fatal_error(MISCONFIGURED, None), ConfigError)
