@@ -27,8 +27,9 @@ HERMES_TESTS = $(PY) -m pytest $(RERUNS) -n 3 --dist loadscope -p no:randomly
 WORKERS ?= 6
 # What is idle takes tests from those that are behind: some take twenty seconds, most a few ms.
 SPREAD := --dist worksteal
-# The tests' programs are forked from a process that has loaded the modules. With PRELOAD= each starts
-# as users start it, as in the fault suite and the tests of servers and of Hermes.
+# The tests' programs, and what these start, are forked from a process that has loaded the modules.
+# With PRELOAD= each starts as users start it, as in the fault suite and the tests of servers and of
+# Hermes.
 PRELOAD ?= --preload
 # Servers and spools sync to memory where there is enough. With IN_MEMORY= they sync to the disk, as
 # in the fault suite.

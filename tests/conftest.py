@@ -16,7 +16,8 @@ import hypothesis
 import pytest
 import redis
 import redis.utils
-from helpers.making import MakeServer, MakeSettings
+from helpers.making import SHORT_TIMINGS, MakeServer, MakeSettings
+from helpers.processes.preloaded import fork_children
 from helpers.processes.processes import Spawn
 from helpers.processes.scratch import MEMORY, ROOM, keep_files_in_memory
 from helpers.redis.leaks import leaked_keys
@@ -45,17 +46,6 @@ pytest_plugins = [
     "helpers.providers.hindsight_opening",
     "helpers.providers.mem0_opening",
 ]
-
-SHORT_TIMINGS: dict[str, Any] = {
-    "lease": 2.0,
-    "call_timeout": 1.0,
-    "heartbeat": 0.2,
-    "spool_keep": 0.2,
-    "recall_wait": 1.0,
-    "recall_timeout": 5.0,
-    "prefetch_deadline": 0.5,
-    "derivers": (),  # an event that no test published would be counted
-}
 
 _TERMINAL = ("TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 _TERMINAL += ("TTY_COMPATIBLE", "TTY_INTERACTIVE")
@@ -115,6 +105,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     Spawn.preload = bool(config.getoption("preload")) and hasattr(os, "pidfd_open")
+    if Spawn.preload:
+        fork_children(Spawn.run_preloaded)
     config.add_cleanup(Spawn.close_template)
     if config.getoption("in_memory") and not hasattr(config, "workerinput"):
         delete = keep_files_in_memory()

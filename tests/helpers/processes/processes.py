@@ -4,14 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
 import psutil
 
-from helpers.processes.preloaded import Preloaded, Template
+from helpers.processes.preloaded import STARTED_BY, Order, Preloaded, Template, can_fork
 from helpers.processes.waiting import wait_until
 
 MARK = "MB_TEST_MARK"
@@ -161,13 +161,20 @@ class Spawn:
         cls, argv: list[str], environ: Mapping[str, str], log: int, cwd: Path | None
     ) -> Preloaded | None:
         """Fork the program from the template, None if it has to be started afresh."""
-        if not cls.preload or argv[0] != sys.executable:
+        if not cls.preload or not can_fork(argv, environ):
             return None
+        return cls._its_template().start(argv[1:], environ, log, cwd)
+
+    @classmethod
+    def run_preloaded(cls, order: Order, files: Sequence[int]) -> Preloaded:
+        """Fork a program that something in this process starts."""
+        return cls._its_template().run(order, files)
+
+    @classmethod
+    def _its_template(cls) -> Template:
         if cls._template is None:
             cls._template = Template(_around())
-        if not cls._template.can_run(argv[1:], environ):
-            return None
-        return cls._template.start(argv[1:], environ, log, cwd)
+        return cls._template
 
     @classmethod
     def close_template(cls) -> None:
@@ -208,10 +215,21 @@ class Spawn:
     def _is_ours(self, process: psutil.Process) -> bool:
         if process.environ().items() >= self.mark.items():
             return True
-        # The environment of a forked one is older. The number of one that ended may be another's.
+        # A process that is just forked still shows the template's environment. The number of one
+        # that ended may be another's.
         if any(child.pid == process.pid and child.alive for child in self.children):
             return True
         return Path(process.cwd()).is_relative_to(self._data_dir)
+
+
+def children_of(pid: int) -> list[psutil.Process]:
+    """Return the processes that a process has started, those that have ended apart."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if pid in (process.ppid(), int(process.environ().get(STARTED_BY, 0))):
+                found.append(process)
+    return [process for process in found if _runs(process)]
 
 
 def _around() -> dict[str, str]:

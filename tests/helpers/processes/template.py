@@ -2,11 +2,12 @@
 
 ``python -m helpers.processes.template FD`` reads orders from the socket `FD`; `preloaded` sends
 them. A child differs from a program that was started afresh in nothing but this: its modules are
-loaded already, its command line is that of this process, and it does not destroy its modules at the
-end: that takes as long as a short program does.
+loaded already, its parent is this process, and it does not destroy its modules at the end: that
+takes as long as a short program does.
 """
 
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -14,17 +15,24 @@ import runpy
 import select
 import signal
 import socket
-import struct
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from importlib import import_module, invalidate_caches
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import msgspec
+from memorybus.processes import commands
 
-LENGTH = struct.Struct("!I")
-"""Before an order: how many bytes it has."""
+from helpers.processes.preloaded import STARTED_BY, Order, fork_children, order_of, run
+
+_MOST_BYTES = 1 << 18
+"""More than an order has, which is one message."""
 
 _MODULES = (
     "memorybus_workers.processes.process",
@@ -43,22 +51,6 @@ _MODULES = (
     "rich.panel",
     "helpers.providers.recording",
 )
-
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child is to run.
-
-    Attributes:
-        module: the name after ``-m``.
-        arguments: what follows it.
-        environ: the whole environment.
-        directory: where it works.
-    """
-
-    module: str
-    arguments: list[str]
-    environ: dict[str, str]
-    directory: str
 
 
 def main() -> None:
@@ -81,41 +73,37 @@ def _serve(orders: socket.socket) -> Order | None:
     """Return an order in the child that is to run it, None here when the last one was given.
 
     A child's status goes to the socket that came with its order: ``{"pid": …}`` once it is there,
-    ``{"code": …}`` when it has ended.
+    ``{"code": …}`` when it has ended. Children give orders, too, by a socket of their own: the
+    first one ends with the tests, whoever has outlived them.
     """
+    theirs, for_children = socket.socketpair(type=socket.SOCK_SEQPACKET)
     told: dict[int, tuple[int, socket.socket]] = {}  # by the child's pidfd
     poller = select.poll()
-    poller.register(orders, select.POLLIN)
+    sources = {source.fileno(): source for source in (orders, theirs)}
+    for source in sources:
+        poller.register(source, select.POLLIN)
     while True:
         for ready, _ in poller.poll():
-            if ready != orders.fileno():
+            if ready not in sources:
                 poller.unregister(ready)
                 _tell_end(ready, *told.pop(ready))
                 continue
-            data, (log, status) = _receive(orders)
+            data, files, _, _ = socket.recv_fds(sources[ready], _MOST_BYTES, 4)
             if not data:
                 return None
+            *standard, status = files
             pid = os.fork()
             if pid == 0:
-                _take_over(orders, log, status, told)
+                others = [*sources.values(), *(other for _, other in told.values())]
+                _take_over([*told, status], others, standard)
+                fork_children(partial(run, for_children))
                 return msgspec.json.decode(data, type=Order)
-            os.close(log)
+            for file in standard:
+                os.close(file)
             end = os.pidfd_open(pid)
             told[end] = (pid, socket.socket(fileno=status))
-            told[end][1].sendall(json.dumps({"pid": pid}).encode() + b"\n")
+            _tell(told[end][1], {"pid": pid})
             poller.register(end, select.POLLIN)
-
-
-def _receive(orders: socket.socket) -> tuple[bytes, tuple[int, int]]:
-    """Return an order and its two files, b"" at the end."""
-    head, files, _, _ = socket.recv_fds(orders, LENGTH.size, 2)
-    if not head:
-        return b"", (-1, -1)
-    (size,) = LENGTH.unpack(head)
-    data = b""
-    while len(data) < size:
-        data += orders.recv(size - len(data))
-    return data, (files[0], files[1])
 
 
 def _tell_end(end: int, pid: int, status: socket.socket) -> None:
@@ -123,44 +111,64 @@ def _tell_end(end: int, pid: int, status: socket.socket) -> None:
     _, code = os.waitpid(pid, 0)
     os.close(end)
     with status:
-        try:
-            status.sendall(json.dumps({"code": os.waitstatus_to_exitcode(code)}).encode() + b"\n")
-        except OSError:
-            return  # who ordered it is gone
+        _tell(status, {"code": os.waitstatus_to_exitcode(code)})
+
+
+def _tell(status: socket.socket, what: Mapping[str, int]) -> None:
+    with suppress(OSError):  # who ordered it is gone
+        status.sendall(json.dumps(what).encode() + b"\n")
 
 
 def _take_over(
-    orders: socket.socket, log: int, status: int, told: dict[int, tuple[int, socket.socket]]
+    files: Collection[int], sockets: Collection[socket.socket], standard: Sequence[int]
 ) -> None:
-    """Close what belongs to the parent; write to the log from here on."""
+    """Close the parent's files and sockets; use those that came with the order from here on."""
     os.setsid()
-    orders.close()
-    os.close(status)
-    for end, (_, other) in told.items():
-        os.close(end)
-        other.close()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
+    for each in sockets:
+        each.close()
+    for file in files:
+        os.close(file)
+    for number, file in enumerate(standard):
+        os.dup2(file, number)
+        os.close(file)
 
 
-def _run(order: Order, installed: list[str]) -> None:
+class _Replaced(BaseException):
+    """The program is to be replaced by another one, as by `os.execve`."""
+
+    def __init__(self, _path: str, words: Sequence[str], environ: Mapping[str, str]) -> None:
+        super().__init__()
+        self.order = order_of(words[1:], environ, None)
+
+
+def _replace(*command: Any) -> NoReturn:
+    raise _Replaced(*command)
+
+
+def _run(order: Order, installed: list[str]) -> NoReturn:
     """Do what ``python -m`` does; `installed` is where modules are found without PYTHONPATH."""
+    atexit._clear()
+    vars(commands)["os"] = SimpleNamespace(execve=_replace)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(order.environ)
+    _show(order)
+    os.environ.pop(STARTED_BY, None)
     time.tzset()
     os.chdir(order.directory)
-    sys.path[:] = [order.directory, *_path(order.environ), *installed]
+    os.umask(order.umask)
+    safe = order.words[0] == "-P"
+    module, *arguments = order.words[2 if safe else 1 :]
+    sys.path[:] = [*([] if safe else [order.directory]), *_path(order.environ), *installed]
     invalidate_caches()
-    sys.argv = [order.module, *order.arguments]
-    sys.orig_argv = [sys.executable, "-m", *sys.argv]
+    sys.argv = [module, *arguments]
+    sys.orig_argv = [sys.executable, *order.words]
     try:
-        runpy.run_module(order.module, run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
         code = 0
+    except _Replaced as replaced:
+        _run(replaced.order, installed)
     except SystemExit as end:
         if not isinstance(end.code, int | None):
             raise
@@ -168,7 +176,25 @@ def _run(order: Order, installed: list[str]) -> None:
     _leave(code)
 
 
-def _leave(code: int) -> None:
+def _show(order: Order) -> None:
+    """Let others see the program's command line and environment instead of this process's own.
+
+    The kernel shows what is where it has put ours; nothing here reads that any more.
+    """
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    arguments, end_of_arguments, environ, end_of_environ = map(int, stat[45:49])
+    variables = [f"{name}={value}" for name, value in order.environ.items()]
+    for begin, end, words in (
+        (arguments, end_of_arguments, [sys.executable, *order.words]),
+        (environ, end_of_environ, variables),
+    ):
+        text = b"".join(os.fsencode(word) + b"\0" for word in words)
+        assert len(text) < end - begin, "raise ROOM: the program has more words or variables"
+        ctypes.memset(begin, 0, end - begin)
+        ctypes.memmove(begin, text, len(text))
+
+
+def _leave(code: int) -> NoReturn:
     """End as Python does, except that modules are not destroyed.
 
     Threads that are no daemons are waited for, and what is registered for the end is called. The

@@ -25,7 +25,7 @@ from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.processes.worker import Worker
 
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Child, Spawn, children_of
 from helpers.processes.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def recalling(settings: Settings, worker: psutil.Process) -> psutil.Process:
 
 def _recalls(worker: psutil.Process) -> list[psutil.Process]:
     """Return a worker's recall processes; one that is only forked still looks like the worker."""
-    return [child for child in worker.children() if "jobs" in words_of(child)]
+    return [child for child in children_of(worker.pid) if "jobs" in words_of(child)]
 
 
 def words_of(process: psutil.Process) -> list[str]:

@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import psutil
 import pytest
 import redis
 from helpers.making import MakeSettings
+from helpers.processes.processes import children_of
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import unreachable_client
@@ -251,7 +251,7 @@ def test_a_killed_recall_process_costs_its_prompts_and_no_later_ones(
     with MemoryBus.connect(settings) as bus:
         session = told(bus)
         wait_until(answered(session), "all that was told is recalled", 60)
-        for child in psutil.Process(running.pid).children():
+        for child in children_of(running.pid):
             child.kill()
         prompt = "What of the parrot, the heron and the roof?"
         _, took = witness.timed(lambda: session.prefetch(prompt))

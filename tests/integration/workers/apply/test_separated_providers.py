@@ -9,10 +9,10 @@ import psutil
 import pytest
 import redis
 from helpers.making import MakeSettings
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Child, Spawn, children_of
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
-from helpers.stories.scenario import environ, home, wait_applied
+from helpers.stories.scenario import environ, home, wait_applied, words_of
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -99,15 +99,11 @@ def start(spawn: Spawn, settings: Settings, *words: str) -> Child:
 
 def serving(child: Child, name: str) -> list[psutil.Process]:
     """Return the worker processes that serve a provider."""
-    found = psutil.Process(child.pid).children()
-    return [p for p in found if name in _served(p)]
+    return [p for p in children_of(child.pid) if name in _served(p)]
 
 
 def _served(process: psutil.Process) -> list[str]:
-    try:
-        words = process.cmdline()
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return []
+    words = words_of(process)
     return words[words.index("--providers") + 1].split(",") if "--providers" in words else []
 
 
@@ -184,21 +180,13 @@ def test_a_single_worker_that_is_killed_is_replaced(scene, redis_client, spawn, 
         traffic = Traffic(bus, settings)
         child = start(spawn, settings, command, "--json")
         traffic.go_on()
-        (worker,) = _workers(child)
+        (worker,) = _workers(spawn)
         worker.send_signal(signal.SIGKILL)
         traffic.go_on()
-        wait_until(lambda: _workers(child) not in ([], [worker]), "another worker runs")
+        wait_until(lambda: _workers(spawn) not in ([], [worker]), "another worker runs")
     assert "worker process 1 of 1 ended (exit code -9); another starts in 0.5 s" in child.output()
     assert child.terminate() == 0, child.output()
 
 
-def _workers(child: Child) -> list[psutil.Process]:
-    every = psutil.Process(child.pid).children(recursive=True)
-    return [one for one in every if "--among" in _words(one)]
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return []
+def _workers(spawn: Spawn) -> list[psutil.Process]:
+    return [process for process in spawn.descendants() if "--among" in words_of(process)]

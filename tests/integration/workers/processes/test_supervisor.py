@@ -8,9 +8,10 @@ import psutil
 import pytest
 import redis
 from helpers.making import MakeSettings
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Child, Spawn, children_of
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
+from helpers.stories.described import troubles
 from helpers.stories.scenario import (
     environ,
     home,
@@ -40,7 +41,7 @@ def shares(settings: Settings) -> list[int]:
 
 def workers(child: Child) -> list[psutil.Process]:
     """Return the worker processes of a supervisor."""
-    return [p for p in psutil.Process(child.pid).children() if "worker" in words_of(p)]
+    return [p for p in children_of(child.pid) if "worker" in words_of(p)]
 
 
 def publish(settings: Settings, first: int, count: int = 20, sessions: int = 8) -> None:
@@ -61,6 +62,12 @@ def assert_once_in_order(settings: Settings, count: int, sessions: int = 8) -> N
         assert mine == [f"s{name} {number:04d}" for number in range(count)]
 
 
+def line_of_json(child: Child) -> str:
+    """Return the one line of JSON that a command has printed."""
+    (line,) = [line for line in child.output().splitlines() if line.startswith("{")]
+    return line
+
+
 def leases(client: redis.Redis) -> list[bytes]:
     """Return the leases that are held."""
     return list(client.scan_iter("*lease*"))
@@ -70,9 +77,9 @@ def test_several_processes_serve_one_log(redis_client, make_settings, spawn):
     """G3, G4: several processes are ready with one line, and apply all once and in order."""
     settings = make_settings(**recorded("Transactional"))
     child = supervisor(spawn, settings, count=3)
-    said = [json.loads(line) for line in child.output().splitlines() if line.startswith("{")]
-    assert [len(line["workers"]) for line in said] == [3]
-    assert {w.id for w in read_status(settings).workers} == set(said[0]["workers"])
+    named = json.loads(line_of_json(child))["workers"]
+    assert len(named) == 3
+    assert {w.id for w in read_status(settings).workers} == set(named)
     wait_until(lambda: shares(settings) == [5, 5, 6], "each has its share of the 16 lanes")
     publish(settings, 0)
     wait_applied(redis_client, settings)
@@ -115,7 +122,7 @@ def test_recall_processes_do_not_multiply(redis_client, make_settings, spawn):
     child = supervisor(spawn, settings, "--jobs", "1")
     (only,) = [w for w in workers(child) if words_of(w)[words_of(w).index("--jobs") + 1] == "1"]
     recalling(settings, only)
-    found = [p for w in workers(child) for p in w.children() if "jobs" in words_of(p)]
+    found = [p for w in workers(child) for p in children_of(w.pid) if "jobs" in words_of(p)]
     assert len(found) == 1
 
 
@@ -205,12 +212,14 @@ def test_a_batch_in_hand_is_finished(redis_client, hung, spawn):
 
 
 def test_the_command_line_hands_on_what_it_was_told(redis_client, make_settings, spawn):
-    """Flags win over the environment, and reach every worker process."""
+    """Flags win over the environment, and reach every worker; what is printed is documented."""
     settings = make_settings(**recorded("Transactional"))
     flags = {"processes": "2", "jobs": "0", "concurrency": "3", "capacity": "2.5", "grace": "9"}
     words = [word for name, value in flags.items() for word in (f"--{name}", value)]
+    words += ["--metrics", "127.0.0.1:0", "--json"]
     child = spawn("-m", "memorybus", "worker", *words, env=environ(settings))
-    child.wait_output('"ready":true')
+    child.wait_output("}\n")
+    assert not list(troubles(("worker",), line_of_json(child)))
     assert len(workers(child)) == 2
     for process in workers(child):
         told = process.environ()
@@ -220,12 +229,13 @@ def test_the_command_line_hands_on_what_it_was_told(redis_client, make_settings,
 
 
 def test_up_runs_several_processes(redis_client, make_settings, spawn):
-    """`memorybus up --processes` tells of all its workers, and stops whole."""
+    """`memorybus up --processes` tells of all its workers as is documented, and stops whole."""
     settings = make_settings(**recorded("Transactional"))
-    words = ("--processes", "2", "--jobs", "0", "--json")
+    words = ("--processes", "2", "--jobs", "0", "--metrics", "127.0.0.1:0", "--json")
     child = spawn("-m", "memorybus", "up", *words, env=environ(settings))
-    child.wait_output('"ready"')
-    (ready,) = [json.loads(line) for line in child.output().splitlines() if line.startswith("{")]
+    child.wait_output("}\n")
+    assert not list(troubles(("up",), line_of_json(child)))
+    ready = json.loads(line_of_json(child))
     assert {w.id for w in read_status(settings).workers} == set(ready["workers"])
     assert ready["worker"] == ready["workers"][0]
     child.send(signal.SIGINT)

@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 import pytest
 import redis
-from helpers.processes.processes import Spawn
+from helpers.processes.processes import Spawn, children_of
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import (
@@ -97,10 +97,10 @@ def test_an_idle_worker_has_no_recall_process(redis_client, make_settings, spawn
     """G10: a recall process is started when a recall is asked for, and runs from then on."""
     settings = make_settings(**recorded("Transactional"))
     process = psutil.Process(worker(spawn, settings, jobs=1).pid)
-    assert process.children() == []
+    assert children_of(process.pid) == []
     jobs = recalling(settings, process)
     assert settings.providers[0] in jobs.cmdline()
-    assert process.children() == [jobs]
+    assert children_of(process.pid) == [jobs]
 
 
 def test_recall_processes_end_with_a_killed_worker(redis_server, make_settings, spawn):
@@ -110,7 +110,7 @@ def test_recall_processes_end_with_a_killed_worker(redis_server, make_settings, 
     jobs = recalling(settings, psutil.Process(child.pid))
     jobs.kill()
     again = wait_until(
-        lambda: [p for p in psutil.Process(child.pid).children() if p.pid != jobs.pid],
+        lambda: [p for p in children_of(child.pid) if p.pid != jobs.pid],
         "another is started",
     )[0]
     child.kill()
