@@ -7,7 +7,7 @@ from memorybus_console.actions.action import Action, Ground
 from memorybus_console.operations.providers import lifecycle, removal
 from memorybus_console.operations.providers.lifecycle import PauseResult, RetryNow
 from memorybus_console.operations.providers.removal import Move, Removal
-from memorybus_console.operations.stores import checked_stores
+from memorybus_console.operations.stores import checked_stores, locked_stores
 
 NO_REASON: Final = "no reason given"
 """Stands for the reason of a pause, because an empty one would mean that nothing is paused."""
@@ -117,6 +117,6 @@ class RemoveProvider(Action[Removal, Removal]):
             return removal.plan_removal(stores, self.name, delete_state=self.delete_state)
 
     def carry_out(self, ground: Ground) -> Removal:
-        with removal.open_for_removal(ground.settings, self.name, ground.operator) as stores:
+        with locked_stores(ground.settings, self.name, "removal", ground.operator) as (stores, _):
             plan = removal.plan_removal(stores, self.name, delete_state=self.delete_state)
             return removal.remove_provider(stores, plan, self.reason, ground.operator, ground.clock)

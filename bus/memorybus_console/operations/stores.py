@@ -1,7 +1,7 @@
 """Bundles the stores that commands read and change, and records what operators do."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from typing import Self
 
@@ -29,22 +29,23 @@ class Stores:
 
     Attributes:
         instances: the copies, the live instances and the paused ones.
+        redis: the connection, for stores beside these.
         roster: what workers registered, and which workers are alive.
         retry_requests: what operators ask of running workers.
         history: archive and log, from which copies are filled.
     """
 
     def __init__(self, settings: Settings, lock: RebuildLock | None = None) -> None:
-        self._redis = connect_redis(settings)
-        keys = self._keys = Keys(settings.namespace)
+        redis = self.redis = connect_redis(settings)
+        keys = self.keys = Keys(settings.namespace)
         self.settings = settings
-        self.instances = Instances(self._redis, keys, lock)
-        self.lanes = LaneKeys(self._redis, settings)  # what Redis holds of the instances' lanes
-        self.homes = Homes(self._redis, keys)  # where the state of local instances lies
-        self.roster = Roster(self._redis, keys)
-        self.retry_requests = RetryRequests(self._redis, keys)
-        self.recall_health = RecallHealth(self._redis, keys)
-        self.history = History.from_settings(self._redis, settings)
+        self.instances = Instances(redis, keys, lock)
+        self.lanes = LaneKeys(redis, settings)  # what Redis holds of the instances' lanes
+        self.homes = Homes(redis, keys)  # where the state of local instances lies
+        self.roster = Roster(redis, keys)
+        self.retry_requests = RetryRequests(redis, keys)
+        self.recall_health = RecallHealth(redis, keys)
+        self.history = History.from_settings(redis, settings)
 
     def check_partitions(self) -> None:
         """Make sure that the log has the partition count of the settings.
@@ -56,7 +57,7 @@ class Stores:
 
     def working_commands(self, providers: Iterable[str]) -> dict[str, RebuildCommand]:
         """Return the live commands that work on instances of these providers, by provider."""
-        return running_rebuilds(self._redis, self._keys, providers)
+        return running_rebuilds(self.redis, self.keys, providers)
 
     def add_instance(self, instance: Instance) -> None:
         """Record a new instance; workers serve it within a heartbeat.
@@ -71,7 +72,7 @@ class Stores:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._redis.close()
+        self.redis.close()
 
 
 @contextmanager
@@ -84,6 +85,27 @@ def checked_stores(settings: Settings) -> Iterator[Stores]:
     with Stores(settings) as stores:
         stores.check_partitions()
         yield stores
+
+
+@contextmanager
+def locked_stores(
+    settings: Settings, provider: str, what: str, by: str
+) -> Iterator[tuple[Stores, RebuildLock]]:
+    """Open the stores, and have the provider's lock as long as the block lasts.
+
+    Args:
+        what: what the command does, for others that want the lock.
+
+    Raises:
+        RebuildRuns: another command works on the provider's instances.
+    """
+    with (
+        closing(connect_redis(settings)) as redis,
+        RebuildLock(redis, Keys(settings.namespace), provider, what, by) as lock,
+        Stores(settings, lock) as stores,
+    ):
+        stores.check_partitions()
+        yield stores, lock
 
 
 def check_provider(stores: Stores, name: str) -> None:

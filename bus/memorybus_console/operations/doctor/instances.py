@@ -15,11 +15,9 @@ from memorybus.health.findings import START_REMEDY
 from memorybus.health.monitor import Monitor, open_monitor
 from memorybus.jobs.inspect import CheckHealth, InspectionFailed, InstanceInspector
 from memorybus.log.stream import Head
-from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import Keys, partition_of, session_key
+from memorybus.redis.keys import partition_of, session_key
 from memorybus.registry.canary import note_arrival
 from memorybus.registry.instances import (
-    Instances,
     InstancesView,
     Live,
     describe_ignored,
@@ -27,7 +25,6 @@ from memorybus.registry.instances import (
     live_name,
     prepared_copy,
 )
-from memorybus.registry.rebuild_lock import running_rebuilds
 
 from memorybus_console.operations.copies.generations import (
     command_to_finish_swap,
@@ -98,12 +95,9 @@ def _describe_illness(settings: Settings, clock: Clock, name: str, live: Mapping
 
 def check_copies(settings: Settings) -> Check:
     """Check that memorybus itself wrote every entry of the copies' hash."""
-    keys = Keys(settings.namespace)
-    redis = connect_redis(settings)
-    try:
-        strange = ignored_entries(Instances(redis, keys).read_view(), settings.providers)
-    finally:
-        redis.close()
+    with Stores(settings) as stores:
+        keys = stores.keys
+        strange = ignored_entries(stores.instances.read_view(), settings.providers)
     if not strange:
         return Check(name="copies", ok=True, found="all records valid")
     return Check(
@@ -120,12 +114,9 @@ def check_copies(settings: Settings) -> Check:
 
 def check_rebuilds(settings: Settings) -> Check:
     """Check that no killed rebuild or verification left something behind."""
-    redis, keys = connect_redis(settings), Keys(settings.namespace)
-    try:
-        view = Instances(redis, keys).read_view()
-        return check_left_behind(view, running_rebuilds(redis, keys, _all_providers(view)).keys())
-    finally:
-        redis.close()
+    with Stores(settings) as stores:
+        view = stores.instances.read_view()
+        return check_left_behind(view, stores.working_commands(_all_providers(view)).keys())
 
 
 def check_left_behind(view: InstancesView, busy: Collection[str]) -> Check:
@@ -250,10 +241,8 @@ def _await_lanes(monitor: Monitor, place: Head, clock: Clock) -> list[str]:
 
 def _note_passage(settings: Settings, clock: Clock) -> None:
     """Note when the canary arrived; the check passes even if the note cannot be written."""
-    redis = connect_redis(settings)
-    with suppress(LogError):
-        note_arrival(redis, Keys(settings.namespace), clock.now_ms())
-    redis.close()
+    with Stores(settings) as stores, suppress(LogError):
+        note_arrival(stores.redis, stores.keys, clock.now_ms())
 
 
 RECALLED_WITHIN = 10.0

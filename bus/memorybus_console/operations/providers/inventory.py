@@ -1,6 +1,7 @@
 """Lists provider instances as an operator sees them: kind, home, lanes and backlog."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Literal
 
 import msgspec
@@ -9,12 +10,11 @@ from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.health.finding import Check
 from memorybus.health.monitor import read_status
 from memorybus.health.status import ProviderStatus
-from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import Keys, lane_name
-from memorybus.registry.homes import Home, Homes, find_local_home, is_same_home
+from memorybus.redis.keys import lane_name
+from memorybus.registry.homes import Home, find_local_home, is_same_home
 from memorybus.registry.instances import InstancePause, lasting_pause
 from memorybus.registry.lanes import LaneState
-from memorybus.registry.roster import ProviderInfo, Roster
+from memorybus.registry.roster import ProviderInfo
 
 from memorybus_console.operations.stores import Stores
 
@@ -52,12 +52,8 @@ def list_instances(settings: Settings) -> list[ListedProvider]:
     Raises:
         ConfigError: the data directory's id cannot be read.
     """
-    redis = connect_redis(settings)
-    try:
-        providers = Roster(redis, Keys(settings.namespace)).providers()
-        homes = Homes(redis, Keys(settings.namespace)).all()
-    finally:
-        redis.close()
+    with Stores(settings) as stores:
+        providers, homes = stores.roster.providers(), stores.homes.all()
     ours = find_local_home(settings)
     return [
         _describe_instance(
@@ -172,9 +168,6 @@ def lane_condition(lane: LaneState, *, paused: bool) -> LaneCondition:
 
 
 def _refused_letters(settings: Settings, name: str) -> list[LocatedLetter]:
-    letters = DeadLetters(settings)
-    try:
-        first = letters.first_letters(name, _LETTERS_PER_LANE)
-    finally:
-        letters.close()
+    with closing(DeadLetters(settings)) as desk:
+        first = desk.first_letters(name, _LETTERS_PER_LANE)
     return [letter for letter in first if letter.stored.letter.refused]

@@ -10,8 +10,6 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned, MemoryBusError
-from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import Keys
 from memorybus.registry.homes import (
     Home,
     delete_state,
@@ -21,7 +19,6 @@ from memorybus.registry.homes import (
     local_home,
 )
 from memorybus.registry.instances import Instance, InstancePause, live_name
-from memorybus.registry.rebuild_lock import RebuildLock
 
 from memorybus_console.operations.copies.replay import LOOK_EVERY
 from memorybus_console.operations.providers.inventory import (
@@ -89,25 +86,6 @@ class Removal(Result, frozen=True):
     def names(self) -> list[str]:
         """The instance, and then its live generation if it has one."""
         return [self.name, self.generation] if self.generation else [self.name]
-
-
-@contextmanager
-def open_for_removal(settings: Settings, name: str, by: str) -> "Iterator[Stores]":
-    """Yield the stores while holding the provider's lock, so that no command rebuilds it meanwhile.
-
-    Raises:
-        RebuildRuns: a command works on the provider's instances.
-    """
-    redis, keys = connect_redis(settings), Keys(settings.namespace)
-    try:
-        with (
-            RebuildLock(redis, keys, name, "removal", by) as lock,
-            Stores(settings, lock) as stores,
-        ):
-            stores.check_partitions()
-            yield stores
-    finally:
-        redis.close()
 
 
 def plan_removal(stores: Stores, name: str, *, delete_state: bool) -> Removal:

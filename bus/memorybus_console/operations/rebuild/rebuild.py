@@ -20,8 +20,6 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.processes.commands import describe_instance
 from memorybus.recall.retractions import purge
-from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import Keys
 from memorybus.registry.homes import delete_state, home_elsewhere, local_home
 from memorybus.registry.instances import (
     Instance,
@@ -59,7 +57,7 @@ from memorybus_console.operations.rebuild.comparison import (
 )
 from memorybus_console.operations.rebuild.pause import LOOK_EVERY, LanePause, count_parked
 from memorybus_console.operations.rebuild.plan import RebuildPlan, RebuildRequest
-from memorybus_console.operations.stores import Stores, check_provider
+from memorybus_console.operations.stores import Stores, check_provider, locked_stores
 from memorybus_console.result import Remark, Result
 
 NEARLY_FILLED = 500
@@ -125,19 +123,12 @@ def open_rebuilder(
     Raises:
         RebuildRuns: another command has it.
     """
-    redis = connect_redis(settings)
-    try:
-        with (
-            RebuildLock(redis, Keys(settings.namespace), provider, what, by) as lock,
-            Stores(settings, lock) as stores,
-        ):
-            stores.check_partitions()
-            crash = crash_points(settings.crash_at)
-            yield Rebuilder(
-                stores, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash
-            )
-    finally:
-        redis.close()
+    with locked_stores(settings, provider, what, by) as (stores, lock):
+        crash, purge_provider = (
+            crash_points(settings.crash_at),
+            partial(purge, stores.redis, settings),
+        )
+        yield Rebuilder(stores, purge_provider, lock, what, tell, SYSTEM, crash)
 
 
 class Rebuilder:
