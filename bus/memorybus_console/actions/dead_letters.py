@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
+from memorybus.dead_letters.records import LetterRequest
 from memorybus.errors import InvalidEvent
 from memorybus.text.display import count_text
 
@@ -15,7 +16,6 @@ from memorybus_console.operations.dead_letters import (
     LetterPlan,
     LetterSelection,
     OperatorAction,
-    OperatorDecision,
     WaitResult,
     await_requests,
     check_edit,
@@ -138,8 +138,12 @@ class LettersAction(LetterSelection, Action[PlannedLetters, LettersActed]):
         """Ask the lanes' owners, and wait at most `ground.wait`; what is open then stays open."""
         with closing(open_dead_letters(ground.settings)) as desk:
             plan = self._checked_plan(desk, ground)
-            decision = OperatorDecision(
-                *(self.action, self.reason, ground.operator, ground.clock.now_ms(), self._fields())
+            decision = LetterRequest(
+                *("", 0, self.action),
+                event=self._fields(),
+                reason=self.reason,
+                operator=ground.operator,
+                at=ground.clock.now_ms(),
             )
             before = desk.count({dead.lane for dead in plan.chosen})
             asked = send_requests(desk, decision, plan.chosen, ground.new_id)

@@ -49,16 +49,6 @@ class KeyPlan(msgspec.Struct, frozen=True):
     wait: int
 
 
-class OperatorDecision(msgspec.Struct, frozen=True):
-    """What an operator decided, and how it is recorded."""
-
-    action: OperatorAction
-    reason: str
-    operator: str
-    at: int  # the time of the decision, milliseconds
-    event: dict[str, Any] = {}
-
-
 def select_letters(
     letters: Sequence[LocatedLetter], selection: LetterSelection
 ) -> list[LocatedLetter]:
@@ -142,34 +132,26 @@ def _plan_key(
 
 
 def build_requests(
-    decision: OperatorDecision, chosen: Iterable[LocatedLetter], new_id: Callable[[], str]
+    decision: LetterRequest, chosen: Iterable[LocatedLetter], new_id: NewId
 ) -> Iterator[tuple[str, LetterRequest]]:
-    """Yield the requests to the owners of the lanes, by provider; a retry covers whole keys."""
+    """Yield the requests to the owners of the lanes, by provider; a retry covers whole keys.
+
+    Args:
+        decision: a request without an id and letters.
+    """
     ordered = sorted(chosen, key=attrgetter("lane"))
     for (provider, partition), deads in groupby(ordered, key=attrgetter("lane")):
         letters = [dead.stored.letter for dead in deads]
-        retried = decision.action == "retry"
-        names = dict.fromkeys(letter.key if retried else letter.entry for letter in letters)
-        for items in split_items(list(names)):
-            yield (
-                provider,
-                LetterRequest(
-                    id=new_id(),
-                    partition=partition,
-                    action=decision.action,
-                    keys=items if retried else (),
-                    entries=() if retried else items,
-                    event=decision.event,
-                    reason=decision.reason,
-                    operator=decision.operator,
-                    at=decision.at,
-                ),
-            )
+        field = "keys" if decision.action == "retry" else "entries"
+        names = [letter.key if field == "keys" else letter.entry for letter in letters]
+        for items in split_items(list(dict.fromkeys(names))):
+            own = {"id": new_id(), "partition": partition, field: items}
+            yield provider, msgspec.structs.replace(decision, **own)
 
 
 def send_requests(
     desk: DeadLetters,
-    decision: OperatorDecision,
+    decision: LetterRequest,
     chosen: Iterable[LocatedLetter],
     new_id: NewId,
 ) -> dict[str, list[LetterRequest]]:
@@ -261,15 +243,10 @@ def _pending_lanes(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest
     return [
         (provider, request.partition)
         for provider, requests in asked.items()
-        for request in _pending_requests(desk, provider, requests)
+        for fields in [desk.waiting_requests(provider)]
+        for request in requests
+        if request.field in fields
     ]
-
-
-def _pending_requests(
-    desk: DeadLetters, provider: str, requests: Sequence[LetterRequest]
-) -> list[LetterRequest]:
-    fields = desk.waiting_requests(provider)
-    return [request for request in requests if request.field in fields]
 
 
 def lanes_of_requests(asked: Mapping[str, Sequence[LetterRequest]]) -> set[LaneId]:
@@ -279,8 +256,6 @@ def lanes_of_requests(asked: Mapping[str, Sequence[LetterRequest]]) -> set[LaneI
 class LetterPlan(msgspec.Struct, frozen=True):
     """What an action would do."""
 
-    action: OperatorAction
-    wanted: LetterSelection
     letters: list[LocatedLetter]  # all dead letters of the selected providers, in order
     chosen: list[LocatedLetter]
     steps: list[KeyPlan]  # what the action does under each of their keys
@@ -325,7 +300,7 @@ def plan_action(
     """
     letters = letters_of(desk, selection.provider)
     chosen = select_letters(letters, selection)
-    return LetterPlan(action, selection, letters, chosen, plan_keys(action, letters, chosen))
+    return LetterPlan(letters, chosen, plan_keys(action, letters, chosen))
 
 
 def check_edit(

@@ -23,6 +23,7 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
+from memorybus.dead_letters.records import LetterRequest
 from memorybus.errors import ConfigError
 from memorybus.events import Recalled, Scope, SessionRef
 from memorybus.history.history import History
@@ -43,7 +44,6 @@ from memorybus_workers.hosting.instances import deriving_provider
 from memorybus_console.operations import leftovers
 from memorybus_console.operations.archive import open_archive
 from memorybus_console.operations.dead_letters import (
-    OperatorDecision,
     await_requests,
     send_requests,
 )
@@ -370,7 +370,8 @@ class Eraser:
     def _discard(self, letters: Sequence[LocatedLetter], reason: str, by: str) -> None:
         """Ask the lanes' owners to discard dead letters, and wait for them."""
         self._step("dead letters")
-        decision = OperatorDecision("discard", reason, by, self._clock.now_ms())
+        at = self._clock.now_ms()
+        decision = LetterRequest("", 0, "discard", reason=reason, operator=by, at=at)
         with closing(DeadLetters(self._settings)) as desk:
             asked = send_requests(desk, decision, letters, new_id)
             waited = await_requests(

@@ -81,14 +81,22 @@ class Letter(RefusedEvent, frozen=True, kw_only=True):
 
 def letters_by_key(letters: Sequence[LocatedLetter]) -> list[LetterKey]:
     """Return each key's first letter, and how many events of the key wait."""
+    return [
+        LetterKey(**_refused(dead), edited=_edited(dead) is not None, events=waiting)
+        for dead, waiting in first_letters(letters)
+    ]
+
+
+def first_letters(
+    letters: Sequence[LocatedLetter], error: str = ""
+) -> list[tuple[LocatedLetter, int]]:
+    """Return each key's first letter, of one error group or any, and how many of the key wait."""
     counts = count_by_key(letters)
     firsts: dict[tuple[str, int, str], LocatedLetter] = {}
     for dead in letters:
-        firsts.setdefault(dead.lane_and_key, dead)
-    return [
-        LetterKey(**_refused(dead), edited=_edited(dead) is not None, events=counts[place])
-        for place, dead in firsts.items()
-    ]
+        if error in ("", dead.group):
+            firsts.setdefault(dead.lane_and_key, dead)
+    return [(dead, counts[place]) for place, dead in firsts.items()]
 
 
 def _refused(dead: LocatedLetter) -> dict[str, Any]:

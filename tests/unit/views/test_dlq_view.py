@@ -2,7 +2,13 @@
 
 import pytest
 from memorybus.dead_letters.queue import EVENT_GONE, LetterEvent, LocatedLetter
-from memorybus.dead_letters.records import MAX_ITEMS, Amendment, DeadLetter, StoredLetter
+from memorybus.dead_letters.records import (
+    MAX_ITEMS,
+    Amendment,
+    DeadLetter,
+    LetterRequest,
+    StoredLetter,
+)
 from memorybus.errors import ConfigError
 from memorybus.ids import new_id
 from memorybus_console.actions.dead_letters import LettersActed, PlannedLetters
@@ -10,7 +16,6 @@ from memorybus_console.operations.dead_letters import (
     KeyPlan,
     LetterSelection,
     NoSuchLetter,
-    OperatorDecision,
     build_requests,
     compare_letters,
     plan_keys,
@@ -101,8 +106,8 @@ def test_a_discard_says_what_follows():
 def test_requests_go_to_each_lane():
     """G10: each lane's owner is asked once, of no more than a request may hold."""
     retry, discard = (
-        OperatorDecision("retry", "", "me", 1),
-        OperatorDecision("discard", "why", "me", 1),
+        LetterRequest("", 0, "retry", operator="me", at=1),
+        LetterRequest("", 0, "discard", reason="why", operator="me", at=1),
     )
     asked = list(build_requests(retry, LETTERS, new_id))
     assert [(name, one.partition, one.keys) for name, one in asked] == [

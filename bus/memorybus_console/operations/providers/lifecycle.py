@@ -8,6 +8,7 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
+from memorybus.dead_letters.records import LetterRequest
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.health.monitor import read_status
 from memorybus.health.status import ProviderStatus
@@ -25,7 +26,7 @@ from memorybus.registry.instances import (
 
 from memorybus_console.operations.copies.generations import generations
 from memorybus_console.operations.copies.replay import spans_between
-from memorybus_console.operations.dead_letters import OperatorDecision, send_requests
+from memorybus_console.operations.dead_letters import send_requests
 from memorybus_console.operations.stores import Stores, check_instance
 from memorybus_console.result import Remark, Result
 
@@ -359,7 +360,7 @@ def retry_now(
     """
     stores.retry_requests.send(what.name, RetryRequest(ids(), by, clock.now_ms()))
     if what.parked:
-        decision = OperatorDecision("retry", "", by, clock.now_ms(), {})
+        decision = LetterRequest("", 0, "retry", operator=by, at=clock.now_ms())
         with closing(DeadLetters(stores.settings)) as desk:
             send_requests(desk, decision, desk.letters([what.name]), ids)
     return msgspec.structs.replace(what, executed=True)

@@ -4,16 +4,15 @@ However many there are, the view reads only the first of each lane, `MAX_LETTERS
 so if there are more; `memorybus dlq ls` reads all of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
 from memorybus.dead_letters.queue import LaneId, LocatedLetter
 from memorybus.errors import LogUnavailable
 from memorybus.health.verdict import BusState
-from memorybus.text.display import iso
 
-from memorybus_console.operations.dead_letters import count_by_key, open_dead_letters
+from memorybus_console.operations.dead_letters import open_dead_letters
 from memorybus_console.views import dead_letters as views
 from memorybus_console.web.page import Page, PageRequest
 
@@ -33,14 +32,14 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         each = max(MIN_LETTERS_PER_LANE, MAX_LETTERS // max(1, len(counts)))
         names = dict.fromkeys(name for name, _ in counts)
         letters = [dead for name in names for dead in desk.first_letters(name, each)]
-    keys = first_keys(letters, error)
+    keys = views.first_letters(letters, error)
     return {
         "provider": provider,
         "error": error,
         "total": sum(counts.values()),
         "read": len(letters),
         "errors": views.letters_by_error(letters),
-        "keys": keys[:MAX_KEYS],
+        "keys": [(dead, place_of(dead), waiting) for dead, waiting in keys[:MAX_KEYS]],
         "more_keys": max(0, len(keys) - MAX_KEYS),
     }
 
@@ -56,24 +55,6 @@ def lanes_with_letters(bus: BusState, provider: str) -> dict[LaneId, int]:
         for partition, lane in enumerate(lanes)
         if lane.dead
     }
-
-
-def first_keys(letters: Sequence[LocatedLetter], error: str) -> list[dict[str, Any]]:
-    """Return a row for each key with this error; for all keys if the error is ""; pure."""
-    counts = count_by_key(letters)
-    firsts: dict[tuple[str, int, str], LocatedLetter] = {}
-    for dead in letters:
-        if not error or dead.group == error:
-            firsts.setdefault(dead.lane_and_key, dead)
-    return [
-        {
-            "dead": dead,
-            "place": place_of(dead),
-            "waiting": counts[under],
-            "last_at": iso(dead.stored.letter.last_at),
-        }
-        for under, dead in firsts.items()
-    ]
 
 
 def place_of(dead: LocatedLetter) -> str:
