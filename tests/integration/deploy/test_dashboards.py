@@ -57,7 +57,7 @@ def busy(settings: Settings, log: redis.Redis) -> Iterator[Address]:
         say(bus, "s", "one", "!permanent", "behind")
         assert bus.flush(timeout=25)
         wait_applied(log, settings)
-        assert not instances.send_and_await(settings, SYSTEM, "w1").waits
+        assert instances.send_and_await(settings, SYSTEM, "w1").ok
         bus.session("s").prefetch("what was one?")
         with Stores(settings) as stores:
             pause_instance(stores, NAME, "so that something waits", "test")

@@ -129,9 +129,8 @@ def examine(
 
 
 def _check_canary(settings: Settings, clock: Clock, word: str, *, deep: bool) -> Check:
-    if deep:
-        return instances.check_recall(instances.send_and_recall(settings, clock, word))
-    return instances.check_passage(instances.send_and_await(settings, clock, word))
+    send = instances.send_and_recall if deep else instances.send_and_await
+    return send(settings, clock, word)
 
 
 def _check_not_tried(name: str, obstacle: Check) -> Check:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.clock import Clock
@@ -179,15 +178,7 @@ def _provider_of(name: str, view: InstancesView) -> str:
 PASSED_WITHIN = 10.0  # seconds in which every lane of the canary's partition has to pass it
 
 
-class CanaryPassage(msgspec.Struct, frozen=True):
-    """How far a canary came."""
-
-    logged: bool
-    waits: tuple[str, ...]  # the providers whose lanes did not pass it in time
-    seconds: float
-
-
-def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage:
+def send_and_await(settings: Settings, clock: Clock, word: str) -> Check:
     """Publish a canary, wait until every provider's lane has passed it, and note when that was.
 
     Args:
@@ -200,24 +191,21 @@ def send_and_await(settings: Settings, clock: Clock, word: str) -> CanaryPassage
     with open_monitor(settings) as monitor:
         partition = _publish_canary(settings, word)
         if partition is None:
-            return CanaryPassage(logged=False, waits=(), seconds=clock.monotonic() - begun)
+            return NOT_LOGGED
         waits = _await_lanes(monitor, monitor.log.heads()[partition], clock)
     if not waits:
         _note_passage(settings, clock)
-    return CanaryPassage(logged=True, waits=tuple(waits), seconds=clock.monotonic() - begun)
+    return check_passage(waits, clock.monotonic() - begun)
 
 
-def check_passage(passage: CanaryPassage) -> Check:
-    name = "canary"
-    if not passage.logged:
-        found = "published, but Redis did not take it in time: it waits in the spool"
-        return Check(name=name, ok=False, found=found, fix="run: memorybus status")
-    if passage.waits:
-        found = f"not applied within {PASSED_WITHIN:g} s by: {', '.join(passage.waits)}"
+def check_passage(waits: Sequence[str], seconds: float) -> Check:
+    """Return the check of a canary that the log has; `waits` are those who did not pass it."""
+    if waits:
+        found = f"not applied within {PASSED_WITHIN:g} s by: {', '.join(waits)}"
         fix = "see the backlog with `memorybus status`, and the worker's log"
-        return Check(name=name, ok=False, found=found, fix=fix)
-    found = f"published, and reached every lane in {passage.seconds * 1000:.0f} ms"
-    return Check(name=name, ok=True, found=found)
+        return Check(name="canary", ok=False, found=found, fix=fix)
+    found = f"published, and reached every lane in {seconds * 1000:.0f} ms"
+    return Check(name="canary", ok=True, found=found)
 
 
 def _publish_canary(settings: Settings, word: str) -> int | None:
@@ -246,21 +234,18 @@ def _note_passage(settings: Settings, clock: Clock) -> None:
 
 
 RECALLED_WITHIN = 10.0
+NOT_LOGGED = Check(
+    name="canary",
+    ok=False,
+    found="published, but Redis did not take it in time: it waits in the spool",
+    fix="run: memorybus status",
+)
 LOG_TIMEOUT = 3.0
 RECALL_TIMEOUT = 3.0
 LOOK_EVERY = 0.05
 
 
-class CanaryRecall(msgspec.Struct, frozen=True):
-    """How far a canary came."""
-
-    logged: bool
-    recalled: bool
-    seconds: float
-    line: str = ""
-
-
-def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall:
+def send_and_recall(settings: Settings, clock: Clock, word: str) -> Check:
     """Write a unique word to the canaries' store, recall it, and remove it again.
 
     The word is removed even if this is interrupted; the removal then waits in the spool.
@@ -281,19 +266,16 @@ def send_and_recall(settings: Settings, clock: Clock, word: str) -> CanaryRecall
         finally:
             _remove_word(session, word)
             bus.flush("logged", timeout=LOG_TIMEOUT if logged else 0)
-    return CanaryRecall(logged, bool(line), clock.monotonic() - begun, line)
+    return check_recall(line, clock.monotonic() - begun) if logged else NOT_LOGGED
 
 
-def check_recall(result: CanaryRecall) -> Check:
-    name = "canary"
-    if result.recalled:
-        found = f"published, applied and recalled in {result.seconds * 1000:.0f} ms: {result.line}"
-        return Check(name=name, ok=True, found=found)
-    if not result.logged:
-        found = "published, but Redis did not take it in time: it waits in the spool"
-        return Check(name=name, ok=False, found=found, fix="run: memorybus status")
+def check_recall(line: str, seconds: float) -> Check:
+    """Return the check of a canary that the log has; `line` is what was recalled, or ""."""
+    if line:
+        found = f"published, applied and recalled in {seconds * 1000:.0f} ms: {line}"
+        return Check(name="canary", ok=True, found=found)
     return Check(
-        name=name,
+        name="canary",
         ok=False,
         found=f"published and logged, not recalled within {RECALLED_WITHIN:g} s",
         fix="see the backlog with `memorybus status`, dead letters with `memorybus dlq ls`",

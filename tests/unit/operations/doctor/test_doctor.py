@@ -327,17 +327,15 @@ def test_an_interrupted_canary_is_removed(flushes, raised, monkeypatch, short_di
 
 
 @pytest.mark.parametrize(
-    ("flight", "ok", "said"),
+    ("check", "ok", "said"),
     [
-        (instances.CanaryRecall(True, True, 0.03), True, "30 ms"),
-        (instances.CanaryRecall(True, False, 10.0), False, "not recalled"),
-        (instances.CanaryRecall(False, False, 3.0), False, "did not take it"),
+        (instances.check_recall("It sings w1.", 0.03), True, "30 ms"),
+        (instances.check_recall("", 10.0), False, "not recalled"),
+        (instances.NOT_LOGGED, False, "did not take it"),
     ],
 )
-def test_the_canary_says_how_far_it_came(flight, ok, said):
+def test_the_canary_says_how_far_it_came(check, ok, said):
     """Each stage that was not reached has its own words."""
-    check = instances.check_recall(flight)
-
     assert check.ok is ok
     assert said in check.found
 
