@@ -14,8 +14,8 @@ How to add a view, one module of `pages` each:
    sent to open pages; forms stand outside of it, in the block ``body``.
 3. A `Page` with the path, the template, the function; with a label and a key if it is in the
    navigation. ``pages/__init__.py`` lists it in `PAGES`.
-4. Whatever changes something is an `Act` of the page: a function that returns one of the `actions`
-   for a request. The action is performed for a POST with a reason, from our own form and by a
+4. Whatever changes something is an `Act` of the page: one of the `actions`, and what a request
+   gives of its fields. The action is performed for a POST with a reason, from our own form and by a
    person who may act. Its form is the macro ``act`` of ``parts.html``.
 5. Anything else that a script asks for (JSON, a fragment) is a `Part`.
 

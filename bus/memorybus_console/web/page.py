@@ -86,13 +86,19 @@ class Act:
     """Something that a page changes, by POST.
 
     Attributes:
+        fields: returns the action's fields, beside the reason; by default those of the path.
         runs_long: whether it takes longer than a request, so that a thread carries it out.
     """
 
     path: str
-    action: Callable[[PageRequest], Action[Any, Any]]
+    kind: type[Action[Any, Any]]
     where: Callable[[PageRequest], str]  # returns the path that is shown next
+    fields: Callable[[PageRequest], Mapping[str, Any]] = lambda request: request.path
     runs_long: bool = False
+
+    def action(self, request: PageRequest) -> Action[Any, Any]:
+        """Return what a request asks for."""
+        return self.kind(**self.fields(request), reason=request.reason)
 
 
 @dataclass(frozen=True)
@@ -168,7 +174,7 @@ def _perform(
 
 def _begin(action: Action[object, Result], request: PageRequest) -> str:
     """Let a thread perform an action on a provider."""
-    provider = request.path["name"]
+    provider = request.path["provider"]
     request.site.tasks.begin(
         *(action.title, provider, request.operator),
         lambda tell: _perform(action, request, tell),

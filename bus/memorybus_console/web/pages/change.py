@@ -55,20 +55,15 @@ def find_memory(request: PageRequest, fields: Mapping[str, str]) -> KeptMemory:
     return amending.find_memory(request.settings, provider, want_of(fields), event, mark)
 
 
-def _correct(request: PageRequest) -> CorrectMemory:
-    return CorrectMemory(**_named(request), content=request.form.get("content", ""))
+def _correction(request: PageRequest) -> dict[str, Any]:
+    return _deletion(request) | {"content": request.form.get("content", "")}
 
 
-def _delete(request: PageRequest) -> DeleteMemory:
-    return DeleteMemory(**_named(request))
-
-
-def _named(request: PageRequest) -> dict[str, Any]:
+def _deletion(request: PageRequest) -> dict[str, Any]:
     return {
         "event": request.form.get("event", ""),
         "provider": request.form.get("provider", ""),
         "memory": find_memory(request, request.form),
-        "reason": request.reason,
     }
 
 
@@ -82,7 +77,7 @@ PAGE: Final = Page(
     template="change.html",
     show=show,
     acts=(
-        Act("/memories/correct", _correct, _list_path),
-        Act("/memories/delete", _delete, _list_path),
+        Act("/memories/correct", CorrectMemory, _list_path, _correction),
+        Act("/memories/delete", DeleteMemory, _list_path, _deletion),
     ),
 )

@@ -39,22 +39,6 @@ def _number_of(name: str, status: curation.CuratorStatus) -> int:
     raise ConfigError(f"no run {name!r} is known; see the list of runs: /curator")
 
 
-def _run(request: PageRequest) -> RunCurator:
-    return RunCurator(reason=request.reason)
-
-
-def _undo(request: PageRequest) -> UndoCuration:
-    return UndoCuration(run=request.path["run"], reason=request.reason)
-
-
-def _accept(request: PageRequest) -> AcceptRepetitions:
-    return AcceptRepetitions(run=request.path["run"], reason=request.reason)
-
-
-def _reject(request: PageRequest) -> RejectProposals:
-    return RejectProposals(run=request.path["run"], reason=request.reason)
-
-
 def _here(_: PageRequest) -> str:
     return PAGE.path
 
@@ -66,9 +50,9 @@ PAGE = Page(
     label="Curator",
     key="c",
     acts=(
-        Act("/curator/run", _run, _here),
-        Act("/curator/{run}/undo", _undo, _here),
-        Act("/curator/{run}/accept", _accept, _here),
-        Act("/curator/{run}/reject", _reject, _here),
+        Act("/curator/run", RunCurator, _here),
+        Act("/curator/{run}/undo", UndoCuration, _here),
+        Act("/curator/{run}/accept", AcceptRepetitions, _here),
+        Act("/curator/{run}/reject", RejectProposals, _here),
     ),
 )

@@ -76,15 +76,16 @@ def _editable_fields(request: PageRequest) -> str:
     return json_text(fields_json(published.event.envelope.event))
 
 
-def _act_for(name: str) -> Act:
+def _chosen(request: PageRequest) -> dict[str, Any]:
+    return _selected(request.form)
 
-    def action(request: PageRequest) -> LettersAction:
-        edited: dict[str, Any] = {}
-        if name == "edit":
-            edited = {"fields": _fields(request.form.get("fields", ""))}
-        return ACTIONS[name](**_selected(request.form), **edited, reason=request.reason)
 
-    return Act(f"/dead/{name}", action, lambda _: "/dead")
+def _edited(request: PageRequest) -> dict[str, Any]:
+    return _chosen(request) | {"fields": _fields(request.form.get("fields", ""))}
+
+
+def _all_letters(_: PageRequest) -> str:
+    return "/dead"
 
 
 def _fields(text: str) -> dict[str, Any]:
@@ -98,5 +99,9 @@ PAGE: Final = Page(
     path="/dead/{action}",
     template="dead_letter_plan.html",
     show=show,
-    acts=tuple(map(_act_for, ACTIONS)),
+    acts=(
+        Act("/dead/retry", RetryLetters, _all_letters, _chosen),
+        Act("/dead/discard", DiscardLetters, _all_letters, _chosen),
+        Act("/dead/edit", EditLetter, _all_letters, _edited),
+    ),
 )

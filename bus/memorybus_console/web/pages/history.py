@@ -75,11 +75,7 @@ def _try_plan(ask: Callable[[], str]) -> _PlannedStep:
 
 
 def _act(name: str, kind: type[GenerationsAction[Any, Any]]) -> Act:
-
-    def action(request: PageRequest) -> GenerationsAction[Any, Any]:
-        return kind(provider=request.path["name"], reason=request.reason)
-
-    return Act(f"/history/{{name}}/{name}", action, lambda _: "/history", runs_long=True)
+    return Act(f"/history/{{provider}}/{name}", kind, lambda _: "/history", runs_long=True)
 
 
 PAGE = Page(path="/history", template="history.html", show=show, label="History", key="h")

@@ -45,18 +45,6 @@ def find_provider(request: PageRequest, name: str) -> ProviderStatus:
     raise NoSuchPage(f"no provider is called {name!r}; the overview has those that are known")
 
 
-def _pause(request: PageRequest) -> PauseProvider:
-    return PauseProvider(name=request.path["name"], reason=request.reason)
-
-
-def _resume(request: PageRequest) -> ResumeProvider:
-    return ResumeProvider(name=request.path["name"], reason=request.reason)
-
-
-def _retry_now(request: PageRequest) -> RetryProviderNow:
-    return RetryProviderNow(name=request.path["name"], reason=request.reason)
-
-
 def _page_path(request: PageRequest) -> str:
     return f"/providers/{quote(request.path['name'], safe='')}"
 
@@ -66,8 +54,8 @@ PAGE = Page(
     template="provider.html",
     show=show,
     acts=(
-        Act("/providers/{name}/pause", _pause, _page_path),
-        Act("/providers/{name}/resume", _resume, _page_path),
-        Act("/providers/{name}/retry-now", _retry_now, _page_path),
+        Act("/providers/{name}/pause", PauseProvider, _page_path),
+        Act("/providers/{name}/resume", ResumeProvider, _page_path),
+        Act("/providers/{name}/retry-now", RetryProviderNow, _page_path),
     ),
 )
