@@ -6,6 +6,7 @@ of a topic. All are of the scope that the server was started with: no argument n
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any, Final, Literal
@@ -69,6 +70,7 @@ OWN_TOOLS: Final[Mapping[str, type[OwnCall]]] = {
 _STORES: Final[Mapping[str, Literal["user", "memory"]]] = {"user": "user", "agent": "memory"}
 
 
+@dataclass
 class MemoryServer:
     """The handlers of one connection; each works on a thread, because the bus waits.
 
@@ -79,25 +81,18 @@ class MemoryServer:
         limiter: how many handlers work at once; as many as anyio allows if None.
     """
 
-    def __init__(
-        self,
-        bus: MemoryBus,
-        session: Callable[[], Session],
-        timeout: float,
-        limiter: CapacityLimiter | None = None,
-    ) -> None:
-        self._bus = bus
-        self._find_session = session
-        self._timeout = timeout
-        self._limiter = limiter
+    bus: MemoryBus
+    session: Callable[[], Session]
+    timeout: float
+    limiter: CapacityLimiter | None = None
 
     @property
     def _session(self) -> Session:
-        return self._find_session()
+        return self.session()
 
     def build(self) -> Server[Any]:
         """Return the SDK's server with our handlers."""
-        on_thread = partial(_on_thread, self._limiter)
+        on_thread = partial(_on_thread, self.limiter)
         return Server(
             "memorybus",
             version=version("memorybus"),
@@ -123,7 +118,7 @@ class MemoryServer:
                 input_schema=schema["parameters"],
                 annotations=types.ToolAnnotations(read_only_hint=not tool.writes),
             )
-            for tool, schema in self._bus.tools().pairs()
+            for tool, schema in self.bus.tools().pairs()
             if tool.offered not in OWN_TOOLS
         ]
         return types.ListToolsResult(tools=[*own, *offered])
@@ -133,7 +128,7 @@ class MemoryServer:
         arguments = params.arguments or {}
         own = OWN_TOOLS.get(params.name)
         if own is None:
-            result = self._session.call_tool(params.name, arguments, timeout=self._timeout)
+            result = self._session.call_tool(params.name, arguments, timeout=self.timeout)
             text = msgspec.json.encode(result).decode()
             return _tool_result(text, result, failed=result.get("ok") is False)
         try:
@@ -155,19 +150,19 @@ class MemoryServer:
     def _recall(self, query: str) -> str:
         """Return what every provider knows about a question, and who gave no answer."""
         scope = self._session.scope
-        answer = self._bus.recall(
+        answer = self.bus.recall(
             query,
             agent=scope.agent,
             user=scope.user,
             workspace=scope.workspace,
             session=self._session.id,
-            timeout=self._timeout,
+            timeout=self.timeout,
         )
         silent = [f"{name} gave no answer: {why}" for name, why in answer.missing.items()]
         return "\n".join([answer.text or _NOTHING, *silent])
 
     def _describe_write(self, done: str) -> str:
-        if self._bus.flush("logged", self._timeout):
+        if self.bus.flush("logged", self.timeout):
             return f"{done}."
         return f"{done} later: memory cannot be reached now, and this host keeps the request."
 
@@ -212,7 +207,7 @@ class MemoryServer:
         if not uri.startswith(STORY):
             return ""
         session = unquote(uri.removeprefix(STORY))
-        return read_story(self._bus.settings, self._session.scope, session)
+        return read_story(self.bus.settings, self._session.scope, session)
 
     # -- prompts ----------------------------------------------------------------------------------
 

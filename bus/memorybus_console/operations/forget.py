@@ -16,6 +16,7 @@ Every step may be repeated: a second run of the command finishes what the first 
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 import msgspec
@@ -241,6 +242,7 @@ def _instances_asked(settings: Settings, view: InstancesView) -> dict[str, str]:
     return {name: name for name in settings.providers} | copies
 
 
+@dataclass
 class Eraser:
     """Carries an erasure out.
 
@@ -248,14 +250,11 @@ class Eraser:
         wait: seconds to wait for the lanes, for each instance and for dead letters.
     """
 
-    def __init__(
-        self, settings: Settings, wait: float, step: Callable[[str], None], clock: Clock = SYSTEM
-    ) -> None:
-        self._settings = settings
-        self._wait = wait
-        self._step = step
-        self._clock = clock
-        self._problems: list[str] = []
+    settings: Settings
+    wait: float
+    step: Callable[[str], None]
+    clock: Clock = SYSTEM
+    problems: list[str] = field(default_factory=list, init=False)
 
     def erase(self, plan: ErasurePlan, reason: str, by: str) -> Erasure:
         """Carry the plan out; a part that fails is reported, and the other parts are done.
@@ -265,15 +264,15 @@ class Eraser:
             LogError: Redis is away; the command has to be run again.
         """
         with self._nobody_deriving():
-            self._step("spools")
-            leftovers.send_spools(self._settings, self._clock)  # now, and not after the erasure
+            self.step("spools")
+            leftovers.send_spools(self.settings, self.clock)  # now, and not after the erasure
             tombstone = self._hide(plan, reason, by)
             self._await_lanes(plan.instances)
             instances = [self._erase_in(plan.owner, *pair) for pair in plan.instances.items()]
         self._purge(plan)
         self._discard(plan.letters, reason, by)
         self._compact()
-        log = self._remove() if not self._problems else Removed()
+        log = self._remove() if not self.problems else Removed()
         left = self._rewrite_files(plan.found)
         return Erasure(
             tombstone=tombstone,
@@ -282,23 +281,23 @@ class Eraser:
             letters=len(plan.letters),
             log=log,
             instances=instances,
-            remains=[*_describe_unsealed(log, self._settings), *left, *OUT_OF_REACH],
-            problems=self._problems,
+            remains=[*_describe_unsealed(log, self.settings), *left, *OUT_OF_REACH],
+            problems=self.problems,
         )
 
     @contextmanager
     def _nobody_deriving(self) -> Iterator[None]:
         """Keep workers from publishing what they conclude of the memories that are erased."""
-        self._step("deriving")
-        seconds = (3 + len(self._settings.providers)) * self._wait + _MORE_SECONDS
-        provider = deriving_provider(self._settings)
-        with closing(connect_redis(self._settings)) as redis:
-            lock = DerivingLock(redis, self._settings, provider, new_id(), seconds)
-            until = self._clock.monotonic() + self._wait
-            while not (kept := lock.keep()) and self._clock.monotonic() < until:
-                self._clock.sleep(LOOK_EVERY)
+        self.step("deriving")
+        seconds = (3 + len(self.settings.providers)) * self.wait + _MORE_SECONDS
+        provider = deriving_provider(self.settings)
+        with closing(connect_redis(self.settings)) as redis:
+            lock = DerivingLock(redis, self.settings, provider, new_id(), seconds)
+            until = self.clock.monotonic() + self.wait
+            while not (kept := lock.keep()) and self.clock.monotonic() < until:
+                self.clock.sleep(LOOK_EVERY)
             if not kept:
-                self._problems.append(
+                self.problems.append(
                     "a worker derives conclusions now, perhaps from these memories: run this again "
                     "when it has ended (within minutes)"
                 )
@@ -309,15 +308,15 @@ class Eraser:
 
     def _hide(self, plan: ErasurePlan, reason: str, by: str) -> str:
         """Write the tombstone if there is anything to hide; return its id, or ""."""
-        self._step("tombstone")
+        self.step("tombstone")
         if not plan.found.events:
             return ""
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         query = plan.owner.query(upto=max(now, plan.found.newest))
         tombstone = Tombstone(id=new_id(), query=query, reason=reason, at=now, by=by)
-        with Stores(self._settings) as stores:
+        with Stores(self.settings) as stores:
             records = _others_records(stores.history, plan)
-        with closing(open_archive(self._settings)) as archive:
+        with closing(open_archive(self.settings)) as archive:
             archive.forget(tombstone)
             if records:
                 archive.forget(Tombstone(id=new_id(), query=records, reason=reason, at=now, by=by))
@@ -325,11 +324,11 @@ class Eraser:
 
     def _await_lanes(self, instances: Collection[str]) -> None:
         """Wait until every lane that is not paused has passed what the log holds now."""
-        self._step("lanes")
-        with Stores(self._settings) as stores:
+        self.step("lanes")
+        with Stores(self.settings) as stores:
             moving = set(instances) - stores.instances.pauses().keys()
-            behind = await_lanes(stores, moving, self._wait, self._clock)
-        self._problems += [
+            behind = await_lanes(stores, moving, self.wait, self.clock)
+        self.problems += [
             f"{name} has not applied {left} events that came before: what it makes of them later "
             "is not erased; run this again when it has caught up (memorybus status)"
             for name, left in behind.items()
@@ -337,67 +336,67 @@ class Eraser:
 
     def _erase_in(self, owner: ErasureOwner, name: str, provider: str) -> InstanceErasure:
         """Ask one instance to erase; if it cannot be asked, try again until the time is up."""
-        self._step(name)
+        self.step(name)
         want = RecallRequest(
             query="", agent=owner.agent, user=owner.user, workspace=owner.workspace
         )
-        until = self._clock.monotonic() + self._wait
+        until = self.clock.monotonic() + self.wait
         while True:
             try:
-                inspector = InstanceInspector(self._settings, self._clock)
+                inspector = InstanceInspector(self.settings, self.clock)
                 return _describe_erasure(name, inspector.ask(provider, name, Erase(want)))
             except InspectionFailed as error:
-                if self._clock.monotonic() >= until:
+                if self.clock.monotonic() >= until:
                     return InstanceErasure(name, problem=str(error))
-                self._clock.sleep(LOOK_EVERY)
+                self.clock.sleep(LOOK_EVERY)
 
     def _purge(self, plan: ErasurePlan) -> None:
         """Remove what was recalled before, for anybody; it is recalled again."""
-        self._step("warm results")
-        purge_sessions(self._settings, plan.found.sessions, plan.instances)
-        purge_answers(self._settings, set(plan.instances.values()))
+        self.step("warm results")
+        purge_sessions(self.settings, plan.found.sessions, plan.instances)
+        purge_answers(self.settings, set(plan.instances.values()))
 
     def _rewrite_files(self, history: FoundHistory) -> list[str]:
         """Rewrite the files in which bytes of the events may be; return what remains."""
-        self._step("files")
+        self.step("files")
         sessions = {(scope, session.id) for scope, session in history.sessions}
         return [
-            *leftovers.erase_spools(self._settings, self._wait, self._clock),
-            *leftovers.erase_host_notes(self._settings, sessions),
-            *rewrite_redis_files(self._settings, self._wait, self._clock),
+            *leftovers.erase_spools(self.settings, self.wait, self.clock),
+            *leftovers.erase_host_notes(self.settings, sessions),
+            *rewrite_redis_files(self.settings, self.wait, self.clock),
         ]
 
     def _discard(self, letters: Sequence[LocatedLetter], reason: str, by: str) -> None:
         """Ask the lanes' owners to discard dead letters, and wait for them."""
-        self._step("dead letters")
-        at = self._clock.now_ms()
+        self.step("dead letters")
+        at = self.clock.now_ms()
         decision = LetterRequest("", 0, "discard", reason=reason, operator=by, at=at)
-        with closing(DeadLetters(self._settings)) as desk:
+        with closing(DeadLetters(self.settings)) as desk:
             asked = send_requests(desk, decision, letters, new_id)
             waited = await_requests(
-                *(desk, asked, self._clock),
-                timeout=self._wait,
-                ownerless=2 * self._settings.lease,
+                *(desk, asked, self.clock),
+                timeout=self.wait,
+                ownerless=2 * self.settings.lease,
                 progress=lambda _: None,
             )
         if waited.remaining:
-            self._problems.append(
+            self.problems.append(
                 f"{waited.remaining} requests for dead letters are not carried out yet; the "
                 "owners of their lanes do so (memorybus dlq ls)"
             )
 
     def _compact(self) -> None:
         """Seal what may be sealed, and remove the hidden events' bytes from the segments."""
-        self._step("archive")
+        self.step("archive")
         try:
-            done = run_archiver(self._settings)
+            done = run_archiver(self.settings)
         except EndedSilently as error:
-            self._problems.append(f"the archive may still have the bytes: {error}")
+            self.problems.append(f"the archive may still have the bytes: {error}")
             return
         if done.hindered:
             errors = "; ".join(f"{name}: {why}" for name, why in done.errors.items())
             why = errors or "run `memorybus archive run` on its host"
-            self._problems.append(f"the archive still has the bytes: {why}")
+            self.problems.append(f"the archive still has the bytes: {why}")
 
     def _remove(self) -> Removed:
         """Remove from the log what any tombstone hides, as far as it is sealed.
@@ -405,12 +404,12 @@ class Eraser:
         The caller does not do so while a lane lags or the archive has a problem, because a lane
         that still needs these entries would look for them in the archive.
         """
-        self._step("log")
-        with Stores(self._settings) as stores:
+        self.step("log")
+        with Stores(self.settings) as stores:
             hidden = [Matcher(query) for query in stores.history.forgotten_queries()]
             return remove_entries(
                 stores.history.log,
-                self._settings,
+                self.settings,
                 lambda event: any(matcher.wants(row_of(event.envelope)) for matcher in hidden),
             )
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -44,6 +45,7 @@ class HermesHad(msgspec.Struct, frozen=True):
     secrets: list[str]
 
 
+@dataclass
 class Takeover:
     """Sets up the providers that Hermes had, one after the other.
 
@@ -52,13 +54,10 @@ class Takeover:
         output: where questions and trials are shown.
     """
 
-    def __init__(
-        self, home: HermesHome, python: str | None, common: Common, output: Output
-    ) -> None:
-        self.home = home
-        self._python = python
-        self._common = common
-        self._output = output
+    home: HermesHome
+    python: str | None
+    common: Common
+    output: Output
 
     def run(
         self, kinds: Sequence[str], dialogue: Dialogue | None
@@ -81,7 +80,7 @@ class Takeover:
         """Ask for each provider whether and how to take it over, and set it up."""
         from memorybus.processes.commands import list_kinds
 
-        settings = self._common.settings()
+        settings = self.common.settings()
         native = {offer.kind for offer in list_kinds(settings) if not offer.missing}
         done = []
         for provider in providers:
@@ -106,9 +105,9 @@ class Takeover:
         if chosen is None:
             listed = ", ".join(way for each in providers for way in takeover_kinds(each)) or "none"
             raise ConfigError(f"this Hermes has no {kind!r} to take over; there are: {listed}")
-        settings, plugin = self._common.settings(), chosen.plugin
+        settings, plugin = self.common.settings(), chosen.plugin
         name = plugin if plugin not in settings.providers else f"hermes-{plugin}"
-        flow = Setup(self._common, self._output, dialogue)
+        flow = Setup(self.common, self.output, dialogue)
         if kind.startswith(HOSTED):
             words = [f"{name}={self._hosted_kind(plugin)}"]
             return (yield from flow.run(words, self._hosted_options(), ()))
@@ -123,7 +122,7 @@ class Takeover:
         return f"{HOSTED}{own if (own / '__init__.py').is_file() else plugin}"
 
     def _hosted_options(self) -> list[str]:
-        python = self._python or install.hermes_python(lambda _: None) or install.hermes_python()
+        python = self.python or install.hermes_python(lambda _: None) or install.hermes_python()
         options = [f"hermes_home={self.home.path}"]
         return [*options, f"hermes_python={python}"] if python else options
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import msgspec
@@ -141,6 +142,7 @@ def notes_of(done: Sequence[SetUp]) -> list[Remark]:
     return [_RESTART] if any(setup.written for setup in done) else []
 
 
+@dataclass
 class Setup:
     """One run of the command; without a dialogue only flags give answers.
 
@@ -152,22 +154,12 @@ class Setup:
         since: where in the history new instances begin.
     """
 
-    def __init__(
-        self,
-        common: Common,
-        output: Output,
-        dialogue: Dialogue | None,
-        *,
-        test: bool = True,
-        wait: float = 10.0,
-        since: str = "beginning",
-    ) -> None:
-        self._common = common
-        self._output = output
-        self._dialogue = dialogue
-        self._test = test
-        self._wait = wait
-        self._since = since
+    common: Common
+    output: Output
+    dialogue: Dialogue | None
+    test: bool = True
+    wait: float = 10.0
+    since: str = "beginning"
 
     def run(
         self,
@@ -186,15 +178,15 @@ class Setup:
         """
         from memorybus_console.operations.providers import setup
 
-        settings = self._common.settings()
+        settings = self.common.settings()
         targets = setup.parse_targets(settings, words or self._choose(settings))
         offers = setup.find_offers(settings, targets)
         flags = answers_from_flags(targets, offers, changes, secrets, lines or sys.stdin)
         done = []
         for target in targets:
             offer, answers = offers[target.kind], flags[target.name]
-            if self._dialogue:
-                answers = self._ask_options(self._dialogue, target, offer, answers)
+            if self.dialogue:
+                answers = self._ask_options(self.dialogue, target, offer, answers)
             done.append(self._set_up(answers))
             yield line(done[-1].describe())
         return done
@@ -202,19 +194,19 @@ class Setup:
     def _choose(self, settings: "Settings") -> list[str]:
         from memorybus.processes.commands import list_kinds
 
-        if self._dialogue is None:
+        if self.dialogue is None:
             raise ConfigError("name what to set up: memorybus provider setup KIND --yes")
         offers = list_kinds(settings)
-        self._output.err.print(offers_table(offers, settings))
+        self.output.err.print(offers_table(offers, settings))
         names = [offer.kind for offer in offers]
-        return self._dialogue.ask_until(
+        return self.dialogue.ask_until(
             "Which ones? (numbers or names)", "", lambda answer: parse_choice(answer, names)
         )
 
     def _ask_options(
         self, dialogue: Dialogue, target: "Target", offer: KindOffer, flags: "SetupAnswers"
     ) -> "SetupAnswers":
-        settings = self._common.settings()
+        settings = self.common.settings()
         dialogue.say(f"\n{target.name} ({offer.kind}): {offer.summary}", "bold")
         now = settings.provider.get(target.name, {})
         return ask_options(dialogue, settings, offer.options or (), now, flags)
@@ -223,8 +215,8 @@ class Setup:
         from memorybus_console.cli.options import operator
         from memorybus_console.operations.providers import setup
 
-        settings = self._common.settings()
-        what = setup.draft_setup(settings, answers, self._since)
+        settings = self.common.settings()
+        what = setup.draft_setup(settings, answers, self.since)
         steps = self._try_out(what)
         written = what.changes and self._is_confirmed(what, steps)
         if written:
@@ -243,24 +235,24 @@ class Setup:
         from memorybus_console.operations.providers import setup
         from memorybus_console.operations.providers.setup import try_provider
 
-        with setup.trial_settings(what, self._common.overrides()) as then:
+        with setup.trial_settings(what, self.common.overrides()) as then:
             setup.check_draft(then, what)
-            if not self._test:
+            if not self.test:
                 return []
-            self._output.note(f"testing {what.target.name} …")
-            return list(self._show(try_provider(then, what.target.name, TrialTerms(self._wait))))
+            self.output.note(f"testing {what.target.name} …")
+            return list(self._show(try_provider(then, what.target.name, TrialTerms(self.wait))))
 
     def _show(self, steps: Iterator[TrialStep]) -> Iterator[TrialStep]:
         """Yield the steps of a trial; each is shown on stderr when it is done."""
         for step in steps:
-            if not self._output.json:
-                self._output.aside(step_line(step))
+            if not self.output.json:
+                self.output.aside(step_line(step))
             yield step
 
     def _is_confirmed(self, what: "SetupDraft", steps: Sequence[TrialStep]) -> bool:
         """Return whether to write the instance; one that failed only if a person confirms it."""
         failed = next((step for step in steps if not step.ok), None)
-        if self._dialogue is None:
+        if self.dialogue is None:
             if failed:
                 raise NotSetUp(
                     f"{what.target.name} does not {failed.name}: {failed.found}; nothing was "
@@ -268,9 +260,9 @@ class Setup:
                 )
             return True
         if what.edit.diff:
-            self._output.err.print(visible(what.edit.diff), soft_wrap=True)
+            self.output.err.print(visible(what.edit.diff), soft_wrap=True)
         question = "It does not work yet. Write it anyway?" if failed else "Write it?"
-        return self._dialogue.confirm(question, default=not failed)
+        return self.dialogue.confirm(question, default=not failed)
 
 
 def offers_table(offers: Sequence[KindOffer], settings: "Settings") -> Table:

@@ -8,6 +8,7 @@ with the event that it replaces, and a rewind takes that one back.
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -185,6 +186,7 @@ def _wait_until_logged(bus: MemoryBus, on_stage: OnStage) -> bool:
     return False
 
 
+@dataclass
 class FilePublisher:
     """Publishes the conversations of files, each turn of which the history lacks.
 
@@ -193,20 +195,11 @@ class FilePublisher:
         user: the person; None for the speaker that a file names, or else the settings' default.
     """
 
-    def __init__(
-        self,
-        bus: MemoryBus,
-        asked: AskedHistory,
-        *,
-        agent: str | None,
-        user: str | None,
-        on_turn: Callable[[], None],
-    ) -> None:
-        self._bus = bus
-        self._asked = asked
-        self._agent = agent
-        self._user = user
-        self._on_turn = on_turn
+    bus: MemoryBus
+    asked: AskedHistory
+    agent: str | None
+    user: str | None
+    on_turn: Callable[[], None]
 
     def publish(self, source: ParsedFile) -> IngestReport:
         """Publish a file's conversations in order; each may continue another one.
@@ -224,8 +217,8 @@ class FilePublisher:
         for conversation in conversations:
             reports.append(IngestReport(sessions=1))
             try:
-                scope = scope_of(self._bus.settings, self._agent, self._user, conversation.user)
-                opened = _OpenedSession(self._bus, self._asked, source, conversation, scope)
+                scope = scope_of(self.bus.settings, self.agent, self.user, conversation.user)
+                opened = _OpenedSession(self.bus, self.asked, source, conversation, scope)
                 opened.before = sessions.get((conversation.after, conversation.user))
                 reports += self._publish_turns(opened, names)
             except EventError as error:
@@ -245,11 +238,11 @@ class FilePublisher:
             refusal = RefusedInput(f"{opened.where}: {count} turns", why)
             yield IngestReport(refused=(refusal,), refused_turns=count)
             for _ in range(count):
-                self._on_turn()
+                self.on_turn()
         turns = [turn for _, turn in kept]
         matches = opened.match(turns, names)
         for (number, turn), match in zip(kept, matches, strict=True):
-            self._on_turn()
+            self.on_turn()
             try:
                 yield opened.publish(turn, match)
             except TurnRefused as error:
@@ -272,6 +265,7 @@ class TurnRefused(MemoryBusError):
     """The bus refuses one turn, and takes the others of its session."""
 
 
+@dataclass
 class _OpenedSession:
     """Publishes one conversation; its session begins with the first turn that is published.
 
@@ -279,34 +273,25 @@ class _OpenedSession:
         last: the session to which a turn belonged last; None before the first one.
     """
 
-    def __init__(
-        self,
-        bus: MemoryBus,
-        asked: AskedHistory,
-        source: ParsedFile,
-        conversation: RecordedSession,
-        scope: Scope,
-    ) -> None:
-        self._bus = bus
-        self._asked = asked
-        self._source = source
-        self._conversation = conversation
-        self._scope = scope
-        self._identity = identity_of(scope, conversation.session)
-        self._forms: Counter[TurnMarks] = Counter()
-        self._ordinals: dict[str, int] = {}
-        self.before: Session | None = None
-        self.last: Session | None = None
+    bus: MemoryBus
+    asked: AskedHistory
+    source: ParsedFile
+    conversation: RecordedSession
+    scope: Scope
+    forms: Counter[TurnMarks] = field(default_factory=Counter)
+    ordinals: dict[str, int] = field(default_factory=dict)
+    before: Session | None = None
+    last: Session | None = None
 
     @property
     def where(self) -> str:
         """Its file and its id, for messages."""
-        return f"{self._source.path}: {self._conversation.session}"
+        return f"{self.source.path}: {self.conversation.session}"
 
     def sort_out_forgotten(self) -> tuple[list[tuple[int, RecordedTurn]], Counter[str]]:
         """Return the turns that may be published, with their numbers from 1, and why others not."""
         kept, forgotten = [], Counter[str]()
-        for number, turn in enumerate(self._conversation.turns, 1):
+        for number, turn in enumerate(self.conversation.turns, 1):
             why = self._why_forgotten(turn)
             forgotten[why] += 1
             if not why:
@@ -315,17 +300,17 @@ class _OpenedSession:
         return kept, forgotten
 
     def _why_forgotten(self, turn: RecordedTurn) -> str:
-        at = turn.at or self._conversation.at
-        row = turn_row(self._scope, self._conversation.session, at or 0)
-        return self._asked.forgotten.why(row, timed=at is not None)
+        at = turn.at or self.conversation.at
+        row = turn_row(self.scope, self.conversation.session, at or 0)
+        return self.asked.forgotten.why(row, timed=at is not None)
 
     def match(self, turns: Sequence[RecordedTurn], names: Sequence[str]) -> list[TurnMatch]:
         """Return what the history knows of some turns; `names` are the file's sessions."""
-        name, named = self._conversation.session, self._conversation.named
-        matches = self._asked.match(self._scope, name, turns, named=named, beside=names)
+        name, named = self.conversation.session, self.conversation.named
+        matches = self.asked.match(self.scope, name, turns, named=named, beside=names)
         ref = next((match.known.ref for match in matches if match.known), None)
-        ref = ref or self._asked.ref(self._scope, name)
-        self.last = Session(self._bus, self._scope, ref) if ref else None
+        ref = ref or self.asked.ref(self.scope, name)
+        self.last = Session(self.bus, self.scope, ref) if ref else None
         return matches
 
     def publish(self, turn: RecordedTurn, match: TurnMatch) -> IngestReport:
@@ -341,7 +326,7 @@ class _OpenedSession:
             session = self._open()
             self._publish_turn(session, turn, event_id, self._next_ordinal(session.id))
             return IngestReport(turns=1)
-        session = self.last = Session(self._bus, self._scope, known_turn.ref)
+        session = self.last = Session(self.bus, self.scope, known_turn.ref)
         if match.verdict == "changed":
             self._publish_turn(session, turn, event_id, known_turn.ordinal, known_turn)
             _retract(session, known_turn.id, event_id, self._time(turn, known_turn))
@@ -352,13 +337,13 @@ class _OpenedSession:
 
     def _open(self) -> Session:
         """Return the session to which the next turn belongs, and begin it if it is new."""
-        conversation, at = self._conversation, self._conversation.at or self._source.modified_ms
+        conversation, at = self.conversation, self.conversation.at or self.source.modified_ms
         if self.last is None and self.before is not None:
             self.last = self.before.switched_to(conversation.session, reason="resume", at=at)
-        self.last = self.last or self._bus.session(
+        self.last = self.last or self.bus.session(
             conversation.session,
-            agent=self._scope.agent,
-            user=self._scope.user,
+            agent=self.scope.agent,
+            user=self.scope.user,
             platform=PLATFORM,
             title=conversation.title,
             warm=False,
@@ -367,18 +352,19 @@ class _OpenedSession:
         return self.last
 
     def _next_ordinal(self, session: str) -> int:
-        ordinal = self._ordinals.get(session)
-        ordinal = self._asked.next_ordinal(self._scope, session) if ordinal is None else ordinal
-        self._ordinals[session] = ordinal + 1
+        ordinal = self.ordinals.get(session)
+        ordinal = self.asked.next_ordinal(self.scope, session) if ordinal is None else ordinal
+        self.ordinals[session] = ordinal + 1
         return ordinal
 
     def _event_id(self, turn: RecordedTurn) -> str:
         """Return the turn's event id: any run derives the same one, also beside another (G2)."""
         marks = marks_of_recorded(turn)
-        self._forms[marks] += 1
+        self.forms[marks] += 1
         second = "" if marks.second is None else marks.second
-        form = (marks.source, second, marks.words.hex(), marks.answer.hex(), self._forms[marks])
-        return derived_id("ingest", *self._identity, *form)
+        form = (marks.source, second, marks.words.hex(), marks.answer.hex(), self.forms[marks])
+        identity = identity_of(self.scope, self.conversation.session)
+        return derived_id("ingest", *identity, *form)
 
     def _publish_turn(
         self,
@@ -406,8 +392,8 @@ class _OpenedSession:
 
     def _time(self, turn: RecordedTurn, known_turn: KnownTurn | None = None) -> int:
         """Return when a turn was said; another form of it was said at the same time."""
-        at = turn.at or self._conversation.at
-        return at or (known_turn.at if known_turn else self._source.modified_ms)
+        at = turn.at or self.conversation.at
+        return at or (known_turn.at if known_turn else self.source.modified_ms)
 
 
 def _retract(session: Session, older: str, newer: str, at: int) -> None:

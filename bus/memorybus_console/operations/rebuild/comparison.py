@@ -6,6 +6,7 @@ both instances stand at the same position.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -97,29 +98,22 @@ def differing_keys(first: Mapping[str, str], second: Mapping[str, str]) -> Diffe
     }
 
 
+@dataclass
 class Comparison:
     """Compares two instances of a provider. Belongs to one thread.
 
     Every method raises `InspectionFailed` if an instance cannot be asked, and `LogUnavailable`.
     """
 
-    def __init__(
-        self,
-        inspector: InstanceInspector,
-        provider: str,
-        first: str,
-        second: str,
-        before_page: Callable[[], Any] = lambda: None,
-    ) -> None:
-        self._inspector = inspector
-        self.provider = provider
-        self.first = first
-        self.second = second
-        self._before_page = before_page
+    inspector: InstanceInspector
+    provider: str
+    first: str
+    second: str
+    before_page: Callable[[], Any] = lambda: None
 
     @property
     def has_digest(self) -> bool:
-        return self._inspector.ask(self.provider, self.first, ReadDigest()).given
+        return self.inspector.ask(self.provider, self.first, ReadDigest()).given
 
     def compare_now(self) -> ComparisonResult:
         return summarize(*self.compare_all()) if self.has_digest else NOT_COMPARED
@@ -153,8 +147,8 @@ class Comparison:
         """Yield an instance's digest, a page at a time."""
         after, more = "", True
         while more:
-            self._before_page()
-            page = self._inspector.ask(self.provider, instance, ReadDigest(after, tuple(keys)))
+            self.before_page()
+            page = self.inspector.ask(self.provider, instance, ReadDigest(after, tuple(keys)))
             yield from page.pairs
             more = page.more
             after = page.pairs[-1][0] if page.pairs else after

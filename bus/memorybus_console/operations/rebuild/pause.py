@@ -5,6 +5,7 @@ Only lanes pause: agents can publish, and recall answers from the present state.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -47,6 +48,7 @@ class LanesStalled(MemoryBusError):
     """Lanes did not reach the position they should; the message says which, and what to do."""
 
 
+@dataclass
 class LanePause:
     """Pauses the lanes of instances, resumes them, and waits for them. Belongs to one thread.
 
@@ -55,26 +57,20 @@ class LanePause:
         patience: see `STALL_SECONDS`.
     """
 
-    def __init__(
-        self,
-        stores: Stores,
-        lock: RebuildLock,
-        why: InstancePause,
-        clock: Clock,
-        patience: float = STALL_SECONDS,
-    ) -> None:
-        self._stores = stores
-        self._lock = lock
-        self._why = why
-        self._clock = clock
-        self._patience = patience
-        self._made_at = clock.monotonic()
-        self._since: float | None = None
+    stores: Stores
+    lock: RebuildLock
+    why: InstancePause
+    clock: Clock
+    patience: float = STALL_SECONDS
+    since: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._made_at = self.clock.monotonic()
 
     @property
     def milliseconds(self) -> int:
         """For how long `meet` has paused the live instance; 0 if it has not."""
-        return 0 if self._since is None else round((self._clock.monotonic() - self._since) * 1000)
+        return 0 if self.since is None else round((self.clock.monotonic() - self.since) * 1000)
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -84,7 +80,7 @@ class LanePause:
         A lane that a person paused counts as past the records of operators' acts that follow: no
         provider gets them, and the command that reads this has just written one.
         """
-        numbers = read_numbers(self._stores, name)
+        numbers = read_numbers(self.stores, name)
         if not self.paused_by_person(name):
             return numbers
         heads = self.heads()
@@ -94,9 +90,9 @@ class LanePause:
         """Return the number of the last of the records that follow `n` at once; `n` for none."""
         if not 0 < head - n <= _MAX_RECORDS:
             return n
-        place = self._stores.history.place(partition, n)
+        place = self.stores.history.place(partition, n)
         after = place.entry if place else START
-        for event in self._stores.history.log.read(partition, after, head - n):
+        for event in self.stores.history.log.read(partition, after, head - n):
             if event.position.n != n + 1 or not isinstance(event.envelope.event, OperatorActed):
                 break
             n += 1
@@ -104,11 +100,11 @@ class LanePause:
 
     def heads(self) -> PartitionNumbers:
         """Return where the history ends now."""
-        return read_heads(self._stores)
+        return read_heads(self.stores)
 
     def paused_by_person(self, name: str) -> InstancePause | None:
         """Return the pause of an instance that no command set; None if there is none."""
-        return lasting_pause(self._stores.instances.pauses().get(name))
+        return lasting_pause(self.stores.instances.pauses().get(name))
 
     def check_complete(self, name: str) -> None:
         """Make sure that an instance is not paused while it lacks a part of the history.
@@ -122,11 +118,11 @@ class LanePause:
 
     def is_unserved(self, name: str) -> bool:
         """Return whether no worker owns a lane of an instance or takes one soon."""
-        until = self._clock.monotonic() + _UNOWNED_FOR
-        while not any(lane.owned for lane in self._stores.lanes.states(name)):
-            if self.paused_by_person(name) or self._clock.monotonic() > until:
+        until = self.clock.monotonic() + _UNOWNED_FOR
+        while not any(lane.owned for lane in self.stores.lanes.states(name)):
+            if self.paused_by_person(name) or self.clock.monotonic() > until:
                 return True
-            self._clock.sleep(LOOK_EVERY)
+            self.clock.sleep(LOOK_EVERY)
         return False
 
     # -- pausing ----------------------------------------------------------------------------------
@@ -137,9 +133,9 @@ class LanePause:
         Raises:
             LanesStalled: a worker keeps one.
         """
-        self._stores.instances.change_pause(name, lambda pause: over_lasting(pause, self._why))
+        self.stores.instances.change_pause(name, lambda pause: over_lasting(pause, self.why))
         self.wait_for_none(
-            lambda: sum(lane.owned for lane in self._stores.lanes.states(name)),
+            lambda: sum(lane.owned for lane in self.stores.lanes.states(name)),
             f"the lanes of {name} are not given up",
         )
 
@@ -150,7 +146,7 @@ class LanePause:
             LanesStalled: a worker keeps a lane.
         """
         self.begin(name)
-        self._clock.sleep(self._notice_time())
+        self.clock.sleep(self._notice_time())
         self.begin(name)
 
     def end(self, name: str) -> None:
@@ -158,10 +154,10 @@ class LanePause:
 
         We have the lock, so any command that paused it is this one or has ended.
         """
-        self._stores.instances.change_pause(name, lasting_pause)
+        self.stores.instances.change_pause(name, lasting_pause)
 
     def change_plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
-        instances = self._stores.instances
+        instances = self.stores.instances
         while True:
             instance = instances.get(name)
             if instance is None:
@@ -178,7 +174,7 @@ class LanePause:
 
     def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
         if plan != WHOLE:
-            self._stores.add_instance(
+            self.stores.add_instance(
                 Instance(name=name, provider=provider, plan=plan, purpose="rebuild")
             )
 
@@ -196,7 +192,7 @@ class LanePause:
         Raises:
             LanesStalled: they do not reach one position; the caller has to resume them.
         """
-        self._clock.sleep(max(0.0, self._made_at + self._notice_time() - self._clock.monotonic()))
+        self.clock.sleep(max(0.0, self._made_at + self._notice_time() - self.clock.monotonic()))
         for _ in range(_MAX_TRIES):
             # The candidate stops first, so that the live instance is never behind it.
             self.begin(candidate)
@@ -219,23 +215,23 @@ class LanePause:
     def _notice_time(self) -> float:
         """Return the seconds after which even the slowest worker has seen what we wrote."""
         return _NOTICED_WITHIN * max(
-            (worker.beat for worker in self._stores.roster.alive()), default=1.0
+            (worker.beat for worker in self.stores.roster.alive()), default=1.0
         )
 
     def _stop_live(self, live: str) -> PartitionNumbers:
         """Pause the live instance when none of its events is half done; return its positions."""
         for _ in range(_MAX_TRIES):
-            self._since = self._clock.monotonic()
+            self.since = self.clock.monotonic()
             self.begin(live)
-            self._clock.sleep(OBEYED_WITHIN)
+            self.clock.sleep(OBEYED_WITHIN)
             self.begin(live)
-            lanes = self._stores.lanes.states(live)
+            lanes = self.stores.lanes.states(live)
             if all(lane.settled for lane in lanes):
                 return dict(enumerate(lane.n for lane in lanes))
             self.end(live)
-            self._since = None
+            self.since = None
             self.wait_for_none(
-                lambda: sum(not lane.settled for lane in self._stores.lanes.states(live)),
+                lambda: sum(not lane.settled for lane in self.stores.lanes.states(live)),
                 f"{live} tries an event again and again",
                 mover=live,
             )
@@ -266,7 +262,7 @@ class LanePause:
         def unowned() -> int:
             if self.paused_by_person(name):
                 return 0
-            return sum(not lane.owned for lane in self._stores.lanes.states(name))
+            return sum(not lane.owned for lane in self.stores.lanes.states(name))
 
         self.wait_for_none(unowned, f"{name} serves now, but its lanes have no owner")
 
@@ -297,25 +293,25 @@ class LanePause:
             LanesStalled: it has not shrunk for a while, or a person paused `mover`, the instance
                 that has to advance for that.
         """
-        least, since, kept = left(), self._clock.monotonic(), -math.inf
+        least, since, kept = left(), self.clock.monotonic(), -math.inf
         now = least
         while now > enough:
             tell(now)
-            moment = self._clock.monotonic()
-            if moment - since > self._patience:
+            moment = self.clock.monotonic()
+            if moment - since > self.patience:
                 raise LanesStalled(
-                    f"{what}: {now} left for {self._patience:g} s; see memorybus status"
+                    f"{what}: {now} left for {self.patience:g} s; see memorybus status"
                 )
             if moment - kept > 1.0:
-                self._lock.keep()
+                self.lock.keep()
                 self._check_mover(mover, what, now)
                 kept = moment
-            self._clock.sleep(LOOK_EVERY)
+            self.clock.sleep(LOOK_EVERY)
             now = left()
             if now < least:
-                least, since = now, self._clock.monotonic()
+                least, since = now, self.clock.monotonic()
         tell(now)
-        self._lock.keep()
+        self.lock.keep()
 
     def _check_mover(self, name: str, what: str, left: int) -> None:
         pause = self.paused_by_person(name)

@@ -10,6 +10,7 @@ live instance paused, the workers resume it.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -131,6 +132,7 @@ def open_rebuilder(
         yield Rebuilder(stores, purge_provider, lock, what, tell, SYSTEM, crash)
 
 
+@dataclass
 class Rebuilder:
     """Carries a swap out, or continues one. Belongs to one thread.
 
@@ -146,24 +148,16 @@ class Rebuilder:
         crash: crash points of fault tests.
     """
 
-    def __init__(
-        self,
-        stores: Stores,
-        purge: Callable[[str], int],
-        lock: RebuildLock,
-        what: str,
-        tell: ReportStep,
-        clock: Clock,
-        crash: CrashPoint = no_crash,
-    ) -> None:
-        self.stores = stores
-        self._purge = purge
-        self._lock = lock
-        self._what = what
-        self._tell = tell
-        self._clock = clock
-        self._crash = crash
-        self.inspector = InstanceInspector(stores.settings, clock)
+    stores: Stores
+    purge: Callable[[str], int]
+    lock: RebuildLock
+    what: str
+    tell: ReportStep
+    clock: Clock
+    crash: CrashPoint = no_crash
+
+    def __post_init__(self) -> None:
+        self.inspector = InstanceInspector(self.stores.settings, self.clock)
 
     # -- parts that other commands use, too -------------------------------------------------------
 
@@ -177,8 +171,8 @@ class Rebuilder:
         self.stores.add_instance(copy)
 
     def pause(self, provider: str, candidate: str, by: str) -> LanePause:
-        why = command_pause(self._what, provider, candidate, by, self._clock.now_ms())
-        return LanePause(self.stores, self._lock, why, self._clock)
+        why = command_pause(self.what, provider, candidate, by, self.clock.now_ms())
+        return LanePause(self.stores, self.lock, why, self.clock)
 
     def fill(self, pause: LanePause, candidate: str, provider: str) -> None:
         """Let workers fill a copy, and wait until it has nearly all of the history.
@@ -197,12 +191,12 @@ class Rebuilder:
             f"{candidate} is not filled; does a worker serve {provider}?",
             enough=NEARLY_FILLED,
             mover=candidate,
-            tell=lambda left: self._tell("fills", max(0, total - left), total),
+            tell=lambda left: self.tell("fills", max(0, total - left), total),
         )
 
     def comparison(self, provider: str, first: str, second: str) -> Comparison:
-        self._tell("compares", 0, 0)
-        return Comparison(self.inspector, provider, first, second, self._lock.keep)
+        self.tell("compares", 0, 0)
+        return Comparison(self.inspector, provider, first, second, self.lock.keep)
 
     def compare_while_running(
         self, comparison: Comparison, pause: LanePause
@@ -226,7 +220,7 @@ class Rebuilder:
             if check:
                 pause.check_complete(live_name(copy.provider, self.stores.instances.live()))
             self.add_copy(copy)
-            self._crash("rebuild.made")
+            self.crash("rebuild.made")
 
     def swap(
         self, candidate: str, provider: str, by: str, reason: str, *, check: bool, alike: bool
@@ -251,15 +245,15 @@ class Rebuilder:
                 pause.check_complete(live)
             pause.end(live)  # a killed command may have paused it
             self.fill(pause, candidate, provider)
-            self._crash("rebuild.filled")
+            self.crash("rebuild.filled")
             compared = self._compare_and_pause(
                 pause, provider, live, candidate, check=check, alike=alike
             )
-            self._crash("rebuild.verified")
+            self.crash("rebuild.verified")
             # After a kill, workers resume the live instance by themselves: so the candidate's plan
             # must have no end before it becomes live.
             pause.open_end(candidate, provider)
-            back, at = self._what == "rollback", self._clock.now_ms()
+            back, at = self.what == "rollback", self.clock.now_ms()
             self._change_live(
                 provider,
                 live,
@@ -268,7 +262,7 @@ class Rebuilder:
         except BaseException:
             self._resume(pause, provider, live, candidate)
             raise
-        self._crash("rebuild.swapped")
+        self.crash("rebuild.swapped")
         return self._finish_swap(pause, provider, candidate, live, compared)
 
     def finish_killed_swap(self, provider: str, by: str) -> RebuildResult:
@@ -298,9 +292,9 @@ class Rebuilder:
             )
             if check:
                 self._check_parked(live, candidate)
-            self._tell("takes over", 0, 0)
+            self.tell("takes over", 0, 0)
             self._pause_both(pause, provider, live, candidate, check=check)
-            self._crash("rebuild.met")
+            self.crash("rebuild.met")
             if comparison is None:
                 return None
             compared = summarize(keys, comparison.compare_again(left)) if given else NOT_COMPARED
@@ -328,16 +322,16 @@ class Rebuilder:
 
     def _check_parked(self, live: str, candidate: str) -> None:
         """Refuse a candidate that has parked more events than the live instance."""
-        lanes, until = self.stores.lanes, self._clock.monotonic() + _PARKING_TIME
+        lanes, until = self.stores.lanes, self.clock.monotonic() + _PARKING_TIME
         while (
             more := count_parked(lanes.states(candidate)) - count_parked(lanes.states(live))
         ) > 0:
-            if self._clock.monotonic() > until:
+            if self.clock.monotonic() > until:
                 raise RebuildDiffers(
                     f"{candidate} has parked {more} events more than {live}: see memorybus dlq "
                     f"ls --provider {candidate}; to swap all the same: --no-verify"
                 )
-            self._clock.sleep(LOOK_EVERY)
+            self.clock.sleep(LOOK_EVERY)
 
     def _change_live(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
         """Change the entry of the live instance atomically."""
@@ -377,8 +371,8 @@ class Rebuilder:
         ours = prepared_copy(self.stores.instances.pauses().get(live)) == live
         if ours:
             pause.end(live)
-        purged = self._purge(provider)
-        self._crash("rebuild.purged")
+        purged = self.purge(provider)
+        self.crash("rebuild.purged")
         if ours:
             pause.wait_until_owned(live)
         paused_ms = pause.milliseconds
@@ -388,8 +382,8 @@ class Rebuilder:
             f"{live} serves now, but the lanes of {previous} are not given up",
         )
         self._change_live(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
-        purged += self._purge(provider)  # answers that the old instance gave late
-        self._crash("rebuild.ended")
+        purged += self.purge(provider)  # answers that the old instance gave late
+        self.crash("rebuild.ended")
         aside = count_parked(self.stores.lanes.states(live))
         return RebuildResult(provider, live, previous, compared, aside, purged, paused_ms)
 
@@ -400,7 +394,7 @@ class Rebuilder:
 
     def _keep_for_rollback(self, provider: str, live: str, previous: str) -> None:
         reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
-        kept = InstancePause(reason, "", self._clock.now_ms(), state="kept")
+        kept = InstancePause(reason, "", self.clock.now_ms(), state="kept")
         self.stores.instances.set_pause(previous, kept)
 
     def _keep_all_for_rollback(self, provider: str, live: str) -> None:

@@ -1,6 +1,7 @@
 """``memorybus ingest --from``: publishes what another memory system has exported or keeps."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -134,23 +135,23 @@ def build_envelopes(
     return done
 
 
+@dataclass
 class _EnvelopeMaker:
     """Makes the events of one source."""
 
-    def __init__(self, source: str, owner: ImportOwner, at: int) -> None:
-        self._source = source
-        self._owner = owner
-        self._at = at
-        self.untimed: set[str] = set()
+    source: str
+    owner: ImportOwner
+    at: int
+    untimed: set[str] = field(default_factory=set)
 
     def memory_events(self, kept: ForeignMemory, now: int) -> Iterator[Envelope]:
         """Yield the write of a memory, and its removal if it is no longer true."""
         kept = self._with_agent_owner(kept)
-        scope = self._owner.scope(self._source, kept.user, kept.agent, kept.workspace)
+        scope = self.owner.scope(self.source, kept.user, kept.agent, kept.workspace)
         key = store_key(kept.store, scope)
-        ref = _session_ref(self._source, kept.session or "memories")
-        at = self._at if kept.at is None else kept.at
-        provenance = _provenance_of(self._source, kept)
+        ref = _session_ref(self.source, kept.session or "memories")
+        at = self.at if kept.at is None else kept.at
+        provenance = _provenance_of(self.source, kept)
         action: WriteAction = "replace" if kept.replaces else "add"
         write = memory_write(action, kept.store, kept.text, kept.replaces, provenance)
         yield self._envelope(
@@ -162,30 +163,30 @@ class _EnvelopeMaker:
 
     def _with_agent_owner(self, kept: ForeignMemory) -> ForeignMemory:
         """Return the memory, turned into the agent's own note if its person is an agent."""
-        if not self._owner.is_agent(kept.user):
+        if not self.owner.is_agent(kept.user):
             return kept
         return msgspec.structs.replace(kept, user="", agent=kept.user, store="memory")
 
     def _with_agent_role(self, message: ForeignMessage) -> ForeignMessage:
-        if not self._owner.is_agent(message.user):
+        if not self.owner.is_agent(message.user):
             return message
         return msgspec.structs.replace(message, user="", agent=message.user, speaker="assistant")
 
     def session(self, session: str, messages: Sequence[ForeignMessage]) -> Iterator[Envelope]:
         """Yield a session's turns; in a shared session a turn belongs to the person who spoke."""
         messages = [self._with_agent_role(message) for message in messages]
-        person = next(filter(None, map(self._owner.person, messages)), "")
+        person = next(filter(None, map(self.owner.person, messages)), "")
         agent = next((message.agent for message in messages if message.agent), "")
         workspace = next((message.workspace for message in messages if message.workspace), "")
         counts: dict[Scope, int] = {}
-        ref = _session_ref(self._source, session)
+        ref = _session_ref(self.source, session)
         for turn_messages in _group_by_turn(messages):
-            user = self._owner.person(turn_messages[0]) or person
-            scope = self._owner.scope(self._source, user, agent, workspace)
+            user = self.owner.person(turn_messages[0]) or person
+            scope = self.owner.scope(self.source, user, agent, workspace)
             key = session_key(scope, ref.root)
             at = next((message.at for message in turn_messages if message.at is not None), None)
             if scope not in counts:
-                began = SessionStarted(platform=self._source)
+                began = SessionStarted(platform=self.source)
                 owner = (scope.agent, scope.user)
                 yield self._envelope(began, key, scope, ref, at, "session", session, *owner)
             ordinal = counts[scope] = counts.get(scope, -1) + 1
@@ -203,7 +204,7 @@ class _EnvelopeMaker:
         at: int | None,
         *own: str,
     ) -> Envelope:
-        event_id = derived_id("ingest", self._source, *own)
+        event_id = derived_id("ingest", self.source, *own)
         if at is None:
             self.untimed.add(event_id)
         return Envelope(
@@ -211,7 +212,7 @@ class _EnvelopeMaker:
             key=key,
             scope=scope,
             session=ref,
-            at=self._at if at is None else at,
+            at=self.at if at is None else at,
             v=event.version,
             event=event,
         )

@@ -7,6 +7,7 @@ before it. Source of the format: https://github.com/snap-research/locomo
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memorybus.text.times import parse_timestamp
@@ -61,13 +62,13 @@ def parse_sample(
     return Transcript(conversations=sessions, skipped=reader.skipped, left_out=left_out)
 
 
+@dataclass
 class _SampleReader:
-    def __init__(self, name: str, where: str, options: ReadingOptions, left_out: LeftOut) -> None:
-        self._name = name
-        self._where = where
-        self._options = options
-        self._left_out = left_out
-        self.skipped = 0
+    name: str
+    where: str
+    options: ReadingOptions
+    left_out: LeftOut
+    skipped: int = 0
 
     def sessions(self, sample: Mapping[str, Any], stem: str) -> Iterator[RecordedSession]:
         """Yield the sessions in which something is said; each continues the one before."""
@@ -101,7 +102,7 @@ class _SampleReader:
         return RecordedTurn(
             user=user,
             assistant=assistant,
-            messages=self._options.fitting(messages, user + assistant, self._left_out),
+            messages=self.options.fitting(messages, user + assistant, self.left_out),
             user_name=speakers.user,
             assistant_name=speakers.assistant,
             at=at,
@@ -109,16 +110,16 @@ class _SampleReader:
         )
 
     def _refuse(self, why: str, place: str = "") -> None:
-        where = f"{self._where}: {place}" if place else self._where
-        self._left_out.refuse(RefusedInput(self._name, f"{where}: {why}", where))
+        where = f"{self.where}: {place}" if place else self.where
+        self.left_out.refuse(RefusedInput(self.name, f"{where}: {why}", where))
 
     def _time(self, given: object) -> int | None:
         if given is None:
             return None
         try:
-            return parse_timestamp(given, self._options.zone)
+            return parse_timestamp(given, self.options.zone)
         except ValueError:
-            self._left_out.drop("unreadable times")
+            self.left_out.drop("unreadable times")
             return None
 
     def _utterances(self, session: Any, speakers: _Speakers, key: str) -> list[_Utterance]:

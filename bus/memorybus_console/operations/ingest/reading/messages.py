@@ -9,6 +9,7 @@ Messages that name no session belong to the file's own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -83,6 +84,7 @@ class FoundMessage(NamedTuple):
     around: Surroundings
 
 
+@dataclass
 class Unfolding:
     """Finds messages.
 
@@ -90,10 +92,9 @@ class Unfolding:
         zone: the zone of times that name none.
     """
 
-    def __init__(self, name: str, zone: tzinfo, left_out: LeftOut) -> None:
-        self._name = name
-        self._zone = zone
-        self._left_out = left_out
+    name: str
+    zone: tzinfo
+    left_out: LeftOut
 
     def messages(self, line: JsonLine, *, own: str, listed: str) -> Iterator[FoundMessage]:
         """Yield the messages of a value.
@@ -121,7 +122,7 @@ class Unfolding:
             yield FoundMessage(where, value, own)
         else:
             why = f"{where}: expected a message object, not {describe_type(value)}"
-            self._left_out.refuse(RefusedInput(self._name, why, where))
+            self.left_out.refuse(RefusedInput(self.name, why, where))
 
     def _surroundings(
         self, value: Any, key: str, around: Surroundings, listed: str
@@ -135,7 +136,7 @@ class Unfolding:
         return Surroundings(
             session=session or (f"{around.session}:{own_id}" if by_number else own_id) or listed,
             named=bool(session or (own_id and not by_number)),
-            at=time_in(value, self._zone, self._left_out) or around.at,
+            at=time_in(value, self.zone, self.left_out) or around.at,
             title=first_text(value, TITLE_FIELDS) or around.title,
             name=around.name if key in _NAMES_A_TALK else name or around.name,
         )
@@ -224,12 +225,12 @@ def parse_messages(
     )
 
 
+@dataclass
 class _MessageReader:
-    def __init__(self, name: str, options: ReadingOptions, left_out: LeftOut) -> None:
-        self._name = name
-        self._options = options
-        self._left_out = left_out
-        self.skipped = 0
+    name: str
+    options: ReadingOptions
+    left_out: LeftOut
+    skipped: int = 0
 
     def read(self, message: FoundMessage) -> _Message | None:
         """Return a message; None if it is none, or says nothing."""
@@ -238,9 +239,9 @@ class _MessageReader:
             self._refuse(message)
             return None
         if role == REASONING:
-            self._left_out.drop(REASONING)
+            self.left_out.drop(REASONING)
             return None
-        content = content_of(message.value, role, self._left_out)
+        content = content_of(message.value, role, self.left_out)
         if role == "user" and content.by_tool and not content.text:
             role = "tool"  # Anthropic and Gemini send what a tool returned as the user
         if _is_silent(role, content, message.value):
@@ -249,10 +250,10 @@ class _MessageReader:
         return _Message(
             role,
             content.text,
-            _kept_message(message.value, role, content, self._left_out),
+            _kept_message(message.value, role, content, self.left_out),
             message.around,
             _name_of(message, role),
-            time_in(message.value, self._options.zone, self._left_out),
+            time_in(message.value, self.options.zone, self.left_out),
         )
 
     def _refuse(self, message: FoundMessage) -> None:
@@ -264,8 +265,8 @@ class _MessageReader:
             if named
             else "it names no role and lists no messages"
         )
-        self._left_out.refuse(
-            RefusedInput(self._name, f"{message.where}: no message: {role}", message.where)
+        self.left_out.refuse(
+            RefusedInput(self.name, f"{message.where}: no message: {role}", message.where)
         )
 
     def session(self, session: str, messages: Sequence[_Message]) -> RecordedSession:
@@ -290,8 +291,8 @@ class _MessageReader:
             assistant=assistant,
             messages=()
             if _is_plain(group)
-            else self._options.fitting(
-                [message.message for message in group], user + assistant, self._left_out
+            else self.options.fitting(
+                [message.message for message in group], user + assistant, self.left_out
             ),
             user_name=_first_name(group, "user"),
             assistant_name=_first_name(group, "assistant"),
