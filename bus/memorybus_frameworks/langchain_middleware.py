@@ -9,11 +9,12 @@ from functools import lru_cache
 from typing import Any
 
 from memorybus import MemoryBus, Session, TurnDetails
-from memorybus.errors import EventTooLarge, InvalidEvent, MemoryBusError, install_command
+from memorybus.errors import EventTooLarge, InvalidEvent, MemoryBusError
 
+from memorybus_frameworks import naming_extra
 from memorybus_frameworks.prompts import TurnRecall
 
-try:
+with naming_extra("LangChain", "langgraph"):
     from langchain.agents.middleware import (
         AgentMiddleware,
         AgentState,
@@ -27,9 +28,6 @@ try:
         HumanMessage,
         convert_to_openai_messages,
     )
-except ImportError as error:
-    remedy = install_command("langgraph")
-    raise ImportError(f"LangChain is missing ({error}); run: {remedy}") from error
 
 _logger = logging.getLogger("memorybus.frameworks")
 

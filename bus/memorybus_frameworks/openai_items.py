@@ -41,6 +41,25 @@ def is_complete(items: Sequence[Item]) -> bool:
     return answered or not _calls(items) <= outputs
 
 
+def completed(opened: list[Item], items: Iterable[Item]) -> tuple[list[list[Item]], list[Item]]:
+    """Return the turns that new items complete, and the items of the turn that is open then.
+
+    The same prompt again is a run that is repeated: what its first try left is void.
+    """
+    turns = []
+    for new in split_turns(items):
+        prompt = words_of(new, "user")
+        if prompt and opened:
+            if prompt != words_of(opened, "user"):
+                turns.append(opened)
+            opened = []
+        opened = [*opened, *new]
+        if is_complete(opened):
+            turns.append(opened)
+            opened = []
+    return turns, opened
+
+
 def without_orphans(items: Sequence[Item]) -> list[Item]:
     """Leave out outputs without their call: for one, the API refuses the whole conversation."""
     calls = {*_calls(items), None}

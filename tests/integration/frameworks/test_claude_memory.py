@@ -13,7 +13,8 @@ from memorybus.events import Envelope, MemoryWritten, SessionRef
 
 tools = pytest.importorskip("anthropic.lib.tools", reason="the extra anthropic is not installed")
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool  # noqa: E402
-from memorybus_frameworks.claude_memory import MemoryTool, fold  # noqa: E402
+from memorybus_frameworks.claude_memory import MemoryTool  # noqa: E402
+from memorybus_frameworks.memory_files import fold  # noqa: E402
 
 pytestmark = pytest.mark.timeout(180)
 
