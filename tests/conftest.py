@@ -41,10 +41,9 @@ pytest_plugins = [
     "helpers.faults.rows",
     "helpers.archive.sealed_log",
     "helpers.processes.stalls",
+    "helpers.providers.service_opening",
     "helpers.services.postgres_server",
     "helpers.services.hindsight_server",
-    "helpers.providers.hindsight_opening",
-    "helpers.providers.mem0_opening",
 ]
 
 _TERMINAL = ("TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")

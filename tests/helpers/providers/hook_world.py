@@ -63,6 +63,5 @@ class HookWorld:
         return [one.text for one in self.provider.prefetch(query, ctx)]
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool."""
         context = hook_context(self.step(TurnCompleted()))
         return self.provider.handle_tool_call(tool, arguments, context)

@@ -36,7 +36,6 @@ class _Leaky:
         return f"https://crm:{FORMED}@crm.example/v1?q={own} (x-api-key: {FORMED})"
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Fail."""
         raise RuntimeError(f"500 of {self._sent()}")
 
 

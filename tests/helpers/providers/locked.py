@@ -28,7 +28,6 @@ class Locked(MemoryProvider):
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
-        """One option of every sort."""
         return [
             {"key": "key_env", "description": "its key", "secret": True, "required": True},
             {"key": "pace", "description": "how", "choices": ["fast", "deep"], "default": "fast"},
@@ -36,23 +35,19 @@ class Locked(MemoryProvider):
         ]
 
     def open(self) -> None:
-        """Look at the key."""
         if os.environ.get(str(self.config.options["key_env"])) != KEY:
             raise Unavailable("HTTP 401: wrong key")
         self.config.home.mkdir(parents=True, exist_ok=True)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Add a line."""
         with self._file.open("a") as file:
             file.write(event.user + "\n")
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return all lines."""
         lines = self._file.read_text().splitlines() if self._file.exists() else ()
         return [Recollection(line) for line in lines]
 
     def forget(self, scope: RecallScope) -> Residue:
-        """Delete the file."""
         self._file.unlink(missing_ok=True)
         return Residue()
 

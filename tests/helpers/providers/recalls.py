@@ -42,7 +42,6 @@ class Answering(MemoryProvider):
     capabilities = Capabilities(recall=True)
 
     def open(self) -> None:
-        """Note it."""
         self.config.home.mkdir(parents=True, exist_ok=True)
         self._note("open")
 
@@ -107,7 +106,6 @@ class Recalls:
         self.processes.serve(settings.providers)
 
     def stop(self) -> None:
-        """End them."""
         if self.processes is not None:
             self.processes.stop()
             self.processes = None
@@ -129,7 +127,6 @@ class Recalls:
         )
 
     def warm(self, slot: str, provider: str = "") -> str:
-        """Return the lines that are warm, or ""."""
         fields: Any = self.client.hgetall(self.keys.warm(slot))
         results = warm_results(fields.items())
         return "\n".join(results.get(provider or self.provider, WarmResult()).lines)
@@ -137,7 +134,6 @@ class Recalls:
     def answered(
         self, slot: str, query: str, timeout: float = REPLY_SECONDS, provider: str = ""
     ) -> None:
-        """Wait until a query's answer is warm."""
         what = f"an answer to {query}"
         self.until(lambda: what in self.warm(slot, provider), f"{what!r} is warm", timeout)
 

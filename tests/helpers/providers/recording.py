@@ -129,7 +129,6 @@ class Recording(MemoryProvider):
     """The SQL condition under which an effect is there already and not added again."""
 
     def open(self) -> None:
-        """Open the file."""
         self.config.home.mkdir(parents=True, exist_ok=True)
         self.db = sqlite3.connect(
             self.config.home / "effects.db",
@@ -142,16 +141,13 @@ class Recording(MemoryProvider):
         self.db.executescript(_SCHEMA)
 
     def shutdown(self) -> None:
-        """Close the file."""
         if hasattr(self, "db"):
             self.db.close()
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Record a turn."""
         self._remember(event.user, ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Record a write."""
         self._remember(event.content, ctx)
 
     def _remember(self, text: str, ctx: HookContext) -> None:
@@ -183,7 +179,6 @@ class Recording(MemoryProvider):
         )
 
     def digest(self, after: str = "") -> Iterator[tuple[str, str]] | None:
-        """Return a pair for each session."""
         # Order is promised within a key, hence within a lane; a session's memory has another.
         ask = "select session, event_id, text from effects order by key_, id"
         rows = self.db.execute(ask).fetchall()
@@ -262,7 +257,6 @@ class TellsClosing(KeyedSide):
     """As `KeyedSide`; notes `CLOSED` as a call when it is closed."""
 
     def shutdown(self) -> None:
-        """Close the file."""
         if hasattr(self, "db"):
             self._note(CLOSED)
         super().shutdown()
@@ -290,7 +284,6 @@ class InBulk(Recording):
     bulk_turns = 20
 
     def sync_turns(self, turns: Sequence[TurnCall]) -> Mapping[str, ProviderError]:
-        """Record turns."""
         self._note(f"bulk {len(turns)}")
         misbehave(str(self.config.options.get("whole", "")))
         failed: dict[str, ProviderError] = {}
@@ -337,7 +330,6 @@ class LateLookup(Lookup):
     """Its first answer is long on its way: it comes when the path in ``late`` is gone."""
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Ask."""
         known, late = super().knows(event_id, ctx), str(self.config.options["late"])
         if not Path(f"{late}.asked").exists():
             Path(f"{late}.asked").touch()
@@ -366,12 +358,10 @@ class Transactional(Recording, TransactionalProvider):
         self._ledger = ledger.Ledger(self.db)
 
     def progress(self, lane: str) -> Progress | None:
-        """Return a lane's progress."""
         return ledger.progress(self.db, lane)
 
     @contextmanager
     def transaction(self, fence: Fence) -> Iterator[Any]:
-        """Open a transaction."""
         misbehave(str(self.config.options.get("begin", "")))
         with self._ledger.transaction(fence) as transaction:
             yield transaction
@@ -387,7 +377,6 @@ class SlowToBegin(Transactional):
     """Hangs when it is asked a second time how far a lane is, while the file ``hangs`` exists."""
 
     def open(self) -> None:
-        """Open the file."""
         super().open()
         self._asked: set[str] = set()
 
@@ -411,7 +400,6 @@ class Garbage(Recording):
     """Answers recalls with what is no list of recollections."""
 
     def prefetch(self, query: str, ctx: RecallContext) -> Any:
-        """Return nonsense."""
         return 42
 
 
@@ -419,7 +407,6 @@ class Ill(Keyed):
     """Says that its backend is ill while the file that its option ``ill`` names is there."""
 
     def health(self, deadline: float) -> str:
-        """Say why."""
         return "the disk is nearly full" if Path(self.config.options["ill"]).exists() else ""
 
 
@@ -427,7 +414,6 @@ class RaisingRecall(Recording):
     """Raises when asked."""
 
     def prefetch(self, query: str, ctx: RecallContext) -> Any:
-        """Raise."""
         raise RuntimeError("no recall today")
 
 

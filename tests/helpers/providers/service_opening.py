@@ -5,8 +5,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import pytest
 from memorybus.clock import SYSTEM, Clock
 from memorybus_providers.base import MemoryProvider, ProviderConfig, Spend
+from memorybus_providers.hindsight import HindsightProvider
+from memorybus_providers.mem0 import Mem0ServerProvider
+
+from helpers.services.fake_hindsight import FakeHindsight, fake_hindsight
+from helpers.services.fake_mem0 import FakeMem0, fake_mem0
 
 P_co = TypeVar("P_co", bound=MemoryProvider, covariant=True)
 
@@ -14,7 +20,7 @@ P_co = TypeVar("P_co", bound=MemoryProvider, covariant=True)
 class Opener(Protocol[P_co]):
     """Opens instances; their options are the keywords."""
 
-    def __call__(self, **options: Any) -> P_co:
+    def __call__(self, clock: Clock = SYSTEM, **options: Any) -> P_co:
         """Return an open one."""
 
 
@@ -42,4 +48,34 @@ def opener(
 ) -> Iterator[Opener[P_co]]:
     """Yield a function that opens instances, with options beside or instead of the given ones."""
     with ExitStack() as stack:
-        yield lambda **options: stack.enter_context(opened(kind, home, **{**given, **options}))
+
+        def make(clock: Clock = SYSTEM, **options: Any) -> P_co:
+            return stack.enter_context(opened(kind, home, clock, **{**given, **options}))
+
+        yield make
+
+
+@pytest.fixture
+def hindsight_fake() -> Iterator[FakeHindsight]:
+    with fake_hindsight() as server:
+        yield server
+
+
+@pytest.fixture
+def open_hindsight(
+    hindsight_fake: FakeHindsight, tmp_path: Path
+) -> Iterator[Opener[HindsightProvider]]:
+    with opener(HindsightProvider, tmp_path, base_url=hindsight_fake.url) as make:
+        yield make
+
+
+@pytest.fixture
+def mem0_fake() -> Iterator[FakeMem0]:
+    with fake_mem0() as server:
+        yield server
+
+
+@pytest.fixture
+def open_mem0(mem0_fake: FakeMem0, tmp_path: Path) -> Iterator[Opener[Mem0ServerProvider]]:
+    with opener(Mem0ServerProvider, tmp_path, base_url=mem0_fake.url) as make:
+        yield make

@@ -31,13 +31,11 @@ class Tooling:
     )
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the two tools."""
         return [schema("note_add"), schema("note_find")]
 
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
     ) -> Mapping[str, Any]:
-        """Run one."""
         text = str(arguments["text"])
         if tool == "note_add":
             self._remember(text, ctx)
@@ -69,13 +67,11 @@ class Mailing(Noting):
     )
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the two tools."""
         return [schema("note_add"), schema("mail_send")]
 
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
     ) -> Mapping[str, Any]:
-        """Remember either."""
         return super().handle_tool_call("note_add", arguments, ctx)
 
 
@@ -95,7 +91,6 @@ class Deaf(Tooling, Keyed):
     """Hangs before every compression while the file of its options is there."""
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
-        """Hang."""
         misbehave(f"!hang={self.config.options['while']}")
         return "too late"
 
@@ -104,5 +99,4 @@ class Wordy(Tooling, Keyed):
     """Declares more than may be registered."""
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return too much."""
         return [schema("note_add", description="x" * 70_000)]

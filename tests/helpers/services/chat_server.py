@@ -48,7 +48,6 @@ class ChatServer(FakeServer):
         return f"{self.url}/v1"
 
     def server_close(self) -> None:
-        """Let go of whoever waits."""
         self.free.set()
         super().server_close()
 
@@ -57,7 +56,6 @@ class _Handler(FakeHandler):
     server: ChatServer
 
     def do_POST(self) -> None:
-        """Answer, whatever is asked."""
         server, body = self.server, json.loads(self.body())
         server.headers = self.headers
         server.questions.append(body)

@@ -77,7 +77,6 @@ class _Handler(FakeHandler):
     server: EmbeddingServer
 
     def do_POST(self) -> None:
-        """Embed, or fail as told."""
         asked = json.loads(self.body())
         server = self.server
         server.gate.wait(30)
@@ -110,7 +109,6 @@ def embedding_server() -> AbstractContextManager[EmbeddingServer]:
 
 
 def embed(texts: Sequence[str], size: int = SIZE) -> np.ndarray:
-    """Return a vector for each text."""
     return np.array([_vector(_WORD.findall(text.lower()), size) for text in texts])
 
 

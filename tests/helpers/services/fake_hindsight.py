@@ -4,7 +4,6 @@ Written from the answers of the real server without a model, which `tests/backen
 document is one memory, verbatim; recall finds those that share a word with the question.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -13,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from helpers.services.fake_http import serving
-from helpers.services.troubles import TroubledHandler, TroubledServer
+from helpers.services.faulty_http import FaultyHandler, FaultyServer, Refused
 
 _WORD = re.compile(r"\w+")
 _TIME = "2026-01-01T00:00:00+00:00"
@@ -33,7 +32,7 @@ _OFF = (
 Answer = tuple[int, Any]
 
 
-class FakeHindsight(TroubledServer):
+class FakeHindsight(FaultyServer):
     """What it holds.
 
     Attributes:
@@ -42,7 +41,7 @@ class FakeHindsight(TroubledServer):
         operations: the ids of queued retains, in order, with bank and document of the item.
         queueing: whether queued retains stay in the queue.
         features: what ``/version`` says.
-        asked: the bodies of recalls and reflections.
+        recalls: the bodies of recalls and reflections.
     """
 
     def __init__(self) -> None:
@@ -52,33 +51,28 @@ class FakeHindsight(TroubledServer):
         self.operations: dict[str, tuple[str, str]] = {}
         self.queueing = False
         self.features = {"store_document_text": True, **dict.fromkeys(_OFF, False)}
-        self.asked: list[dict[str, Any]] = []
+        self.recalls: list[dict[str, Any]] = []
 
     def texts(self) -> list[str]:
         """Return all texts that it holds."""
         return [item["content"] for bank in self.banks.values() for item in bank.values()]
 
 
-class _Handler(TroubledHandler):
+class _Handler(FaultyHandler):
     server: FakeHindsight
 
-    def writes(self, method: str) -> bool:
-        """Retains and deletions are writes."""
-        return method == "DELETE" or self.path.endswith("/memories")
-
-    def answer(self, method: str, body: bytes) -> Answer:
-        """Answer as the server does."""
+    def answer(self, method: str, body: Any) -> Any:
         asked = urlsplit(self.path)
         parts = [unquote(part) for part in asked.path.strip("/").split("/")]
         if parts == ["version"]:
-            return 200, {"api_version": "1.1.0", "features": self.server.features}
-        if parts[:3] != ["v1", "default", "banks"]:
-            return 404, {"detail": "Not Found"}
-        query = parse_qs(asked.query)
+            return {"api_version": "1.1.0", "features": self.server.features}
         route = _ROUTES.get((method, len(parts), *parts[4:5]))
-        if route is None:
-            return 404, {"detail": "Not Found"}
-        return route(self.server, parts[3:], query, json.loads(body or b"{}"))
+        if route is None or parts[:3] != ["v1", "default", "banks"]:
+            raise Refused(404, {"detail": "Not Found"})
+        status, value = route(self.server, parts[3:], parse_qs(asked.query), body or {})
+        if status != 200:
+            raise Refused(status, value)
+        return value
 
 
 Query = Mapping[str, list[str]]
@@ -105,7 +99,7 @@ def _retain(server: FakeHindsight, parts: list[str], query: Query, body: Any) ->
 
 
 def _recall(server: FakeHindsight, parts: list[str], query: Query, body: Any) -> Answer:
-    server.asked.append(body)
+    server.recalls.append(body)
     bank = server.banks.get(parts[0])
     if bank is None:
         return 404, {"detail": f"Bank '{parts[0]}' not found"}

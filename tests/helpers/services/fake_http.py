@@ -20,7 +20,6 @@ class FakeServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
@@ -48,7 +47,6 @@ class FakeHandler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def do_GET(self) -> None:
-        """Read."""
         self.serve("GET")
 
     def do_POST(self) -> None:
@@ -56,11 +54,9 @@ class FakeHandler(BaseHTTPRequestHandler):
         self.serve("POST")
 
     def do_PUT(self) -> None:
-        """Change."""
         self.serve("PUT")
 
     def do_DELETE(self) -> None:
-        """Delete."""
         self.serve("DELETE")
 
     def body(self) -> bytes:

@@ -4,20 +4,19 @@ Written from the documented routes and from what Mem0's library 2.2.1 does behin
 `tests/backends` runs): each message is a memory, verbatim; search finds those that share a word.
 """
 
-import json
 import re
 from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from helpers.services.fake_http import serving
-from helpers.services.troubles import TroubledHandler, TroubledServer
+from helpers.services.faulty_http import FaultyHandler, FaultyServer, Refused
 
 _WORD = re.compile(r"\w+")
 _IDS = ("agent_id", "user_id", "run_id")
 
 
-class FakeMem0(TroubledServer):
+class FakeMem0(FaultyServer):
     """What it holds.
 
     Attributes:
@@ -47,37 +46,32 @@ class FakeMem0(TroubledServer):
             self.rows[row["id"]] = {**row, "metadata": body["metadata"]}
 
 
-class _Handler(TroubledHandler):
+class _Handler(FaultyHandler):
     server: FakeMem0
 
-    def writes(self, method: str) -> bool:
-        """All but searches and listings are writes."""
-        return method == "DELETE" or (method == "POST" and self.path == "/memories")
-
-    def answer(self, method: str, body: bytes) -> tuple[int, Any]:
-        """Answer as the server does."""
+    def answer(self, method: str, body: Any) -> Any:
         asked = urlsplit(self.path)
         query = dict(parse_qsl(asked.query))
         ids = {name: query[name] for name in _IDS if name in query}
         rows = self.server.rows
         match method, asked.path:
             case "POST", "/memories":
-                self.server.store(json.loads(body))
-                return 200, {"results": []}
+                self.server.store(body)
+                return {"results": []}
             case "POST", "/search":
-                return 200, {"results": _found(rows, json.loads(body))}
+                return {"results": _found(rows, body)}
             case "GET", "/memories":
                 found = [row for row in rows.values() if _matches(row, ids)]
-                return 200, {"results": found[: self.server.shown or int(query["top_k"])]}
+                return {"results": found[: self.server.shown or int(query["top_k"])]}
             case "DELETE", "/memories" if ids:
                 for row in [row for row in rows.values() if _matches(row, ids)]:
                     del rows[row["id"]]
-                return 200, {"message": "All relevant memories deleted"}
+                return {"message": "All relevant memories deleted"}
             case "DELETE", path if path.startswith("/memories/"):
                 if rows.pop(path.removeprefix("/memories/"), None) is None:
-                    return 404, {"detail": "Memory not found"}
-                return 200, {"message": "Memory deleted successfully"}
-        return 404, {"detail": "Not Found"}
+                    raise Refused(404, {"detail": "Memory not found"})
+                return {"message": "Memory deleted successfully"}
+        raise Refused(404, {"detail": "Not Found"})
 
 
 def _found(rows: dict[str, dict[str, Any]], asked: dict[str, Any]) -> list[dict[str, Any]]:

@@ -16,15 +16,20 @@ class Fault(NamedTuple):
         path: what the request's path ends with.
         kind: a status that is answered instead; ``lose``: it is done, and the connection is cut;
             ``half``: it is done, and half of the answer comes; ``late``: it is done, and the answer
-            waits until the server ends.
+            waits until the server ends; ``strange``: it is done, and the answer is another one.
         headers: of a status.
         body: of a status.
+        method: the request's, if not any.
     """
 
     path: str
-    kind: int | Literal["lose", "half", "late"]
+    kind: int | Literal["lose", "half", "late", "strange"]
     headers: Mapping[str, str] = {}
     body: Mapping[str, Any] = {"detail": "the fake is told to fail"}
+    method: str = ""
+
+    def fits(self, method: str, path: str) -> bool:
+        return path.endswith(self.path) and self.method in ("", method)
 
 
 class FaultyServer(FailingServer):
@@ -53,9 +58,9 @@ class FaultyServer(FailingServer):
         self.ended.set()
         super().server_close()
 
-    def fault_of(self, path: str) -> Fault | None:
+    def fault_of(self, method: str, path: str) -> Fault | None:
         """Return how this request fails, and take that off the list."""
-        found = next((one for one in self.faults if path.endswith(one.path)), None)
+        found = next((one for one in self.faults if one.fits(method, path)), None)
         if found:
             self.faults.remove(found)
         return found
@@ -84,15 +89,15 @@ class FaultyHandler(FakeHandler):
         raise NotImplementedError
 
     def serve(self, method: str) -> None:
-        """Answer, or fail as told."""
         server, path, body = self.server, self.path.split("?")[0], self._json()
         if server.meet:
             server.meet.wait()
         with server.lock:
             server.asked.append((method, path))
             server.bodies.append(body)
-            server.keys.append(self.headers.get("Authorization", ""))
-            fault = server.fault_of(path)
+            keys = (self.headers.get(name, "") for name in ("Authorization", "X-API-Key"))
+            server.keys.append(next(filter(None, keys), ""))
+            fault = server.fault_of(method, path)
             if fault and isinstance(fault.kind, int):
                 self._say(fault.kind, json.dumps(fault.body).encode(), fault.headers)
                 return
@@ -125,4 +130,6 @@ class FaultyHandler(FakeHandler):
         if fault.kind == "late":
             self.server.ended.wait(30)
         if fault.kind == "half":
-            self._say(200, answer, {}, len(answer) // 2)
+            self._say(200, answer, {"Content-Type": "application/json"}, len(answer) // 2)
+        if fault.kind == "strange":
+            self.tell(200, "what is this?")

@@ -58,7 +58,6 @@ class Gate:
             self._break()
 
     def close(self) -> None:
-        """Break everything."""
         self.befall("down")
         self._flow.set()
 

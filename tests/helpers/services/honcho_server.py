@@ -82,6 +82,10 @@ class HonchoServer(FaultyServer):
         """Return the names of the workspaces that are there, sorted."""
         return sorted(key[0] for key in self.metadata if len(key) == 1)
 
+    def texts(self) -> list[str]:
+        """Return all texts that it holds."""
+        return [one.content for one in (*self.messages, *self.conclusions)]
+
     def contents(self, peer: str | None = None) -> list[str]:
         """Return the texts of all messages, or of one peer's, in the order stored."""
         return [one.content for one in self.messages if peer in (None, one.peer)]
@@ -105,7 +109,6 @@ class _Handler(FaultyHandler):
     server: HonchoServer
 
     def answer(self, method: str, body: Any) -> Any:
-        """Answer as the API does."""
         _check(body)
         address = urlsplit(self.path)
         parts = tuple(unquote(one) for one in address.path.strip("/").split("/"))

@@ -28,7 +28,6 @@ class _Handler(FakeHandler):
     server: Mem0Server
 
     def do_POST(self) -> None:
-        """Store or search."""
         body = json.loads(self.body())
         if self.path == "/search":
             return self.tell(200, self._found(body["filters"]["user_id"]))

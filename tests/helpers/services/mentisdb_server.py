@@ -32,6 +32,10 @@ class MentisDbServer(FaultyServer):
         self.chains: dict[str, list[Thought]] = {}
         self.numbers = itertools.count()
 
+    def texts(self) -> list[str]:
+        """Return all texts that it holds."""
+        return [one["content"] for held in self.chains.values() for one in held]
+
     def contents(self, chain: str) -> list[str]:
         """Return what the thoughts of a chain say that are no marks."""
         held = self.chains.get(chain, [])
@@ -42,7 +46,8 @@ class _Handler(FaultyHandler):
     server: MentisDbServer
 
     def answer(self, method: str, body: Any) -> Any:
-        """Answer as the API does."""
+        if self.path not in _ROUTES:
+            raise Refused(404, {"error": "no such route"})
         return _ROUTES[self.path](self.server, body)
 
 

@@ -64,7 +64,6 @@ class PgBouncer:
         self.process.send_signal(signal.SIGCONT)
 
     def answers(self) -> bool:
-        """Say whether it answers."""
         assert self.process.poll() is None, (self._place / "log").read_text()[-2000:]
         try:
             with psycopg.connect(self.url("pgbouncer"), connect_timeout=2, autocommit=True):

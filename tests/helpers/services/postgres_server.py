@@ -71,7 +71,6 @@ class PostgresServer:
         return self._process.pid
 
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
-        """Return a connection string."""
         return f"host={self.directory} dbname={database} user={user}"
 
     def start(self) -> None:

@@ -58,7 +58,6 @@ class Prometheus:
         return {one["labels"]["alertname"] for one in alerts if one["state"] == "firing"}
 
     def is_ready(self) -> bool:
-        """Say whether it answers."""
         try:
             with urllib.request.urlopen(f"http://{self._where}/-/ready", timeout=5) as answer:
                 return bool(answer.status == 200)

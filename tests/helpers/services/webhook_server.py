@@ -30,7 +30,6 @@ class _Handler(FaultyHandler):
     server: WebhookServer
 
     def answer(self, method: str, body: Any) -> Any:
-        """Take a message."""
         self.server.messages.append(body)
         return {}
 

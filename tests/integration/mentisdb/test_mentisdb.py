@@ -1,26 +1,20 @@
 """MentisDB: what its chains hold after writes, also after lost replies, and what is recalled."""
 
-import re
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.processes.waiting import wait_until
 from helpers.providers import service_opening
-from helpers.providers.hook_world import ADA, BOB, HookWorld
+from helpers.providers.hook_world import BOB, HookWorld
 from helpers.services.faulty_http import Fault
 from helpers.services.mentisdb_server import MentisDbServer, mentisdb_server
+from helpers.stories.rebuilding import ran
+from helpers.stories.scenario import PATIENT, worker
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import (
-    ConfigError,
-    MissingProvider,
-    Permanent,
-    Transient,
-    Unavailable,
-    install_command,
-)
 from memorybus.events import (
     Delegated,
     MemoryWritten,
@@ -29,9 +23,7 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.testing import FakeClock
-from memorybus_providers import registry
-from memorybus_providers.base import ProviderConfig, RecallContext, RecallScope
+from memorybus_providers.base import RecallScope
 from memorybus_providers.contract.samples import AT
 from memorybus_providers.mentisdb import MentisDbProvider
 
@@ -46,11 +38,6 @@ class World(HookWorld):
     def __init__(self, server: MentisDbServer, provider: MentisDbProvider) -> None:
         super().__init__(provider)
         self.server = server
-
-    def posted(self, path: str) -> list[Any]:
-        """Return the bodies of the requests of a path."""
-        asked = zip(self.server.asked, self.server.bodies, strict=True)
-        return [body for (_, one), body in asked if one == path]
 
 
 def opened(
@@ -116,77 +103,6 @@ def test_a_session_costs_one_request_a_turn(world):
     assert edges(world) == [[], [("ContinuesFrom", SAID)]]
 
 
-@pytest.mark.parametrize("kind", ["lose", "half", "late"])
-@pytest.mark.parametrize(
-    "event",
-    [TURN, MemoryWritten(action="add", store="user", content="I keep bees.")],
-    ids=["turn", "write"],
-)
-def test_a_lost_answer_leaves_one_thought(world, kind, event):
-    """What is stored and not answered is known by its tag, and not sent again (G4)."""
-    step = world.step(event)
-    world.server.faults.append(Fault("/v1/thoughts", kind))
-    (failure,) = world.deliver(step, deadline=1.0)
-    assert type(failure) is Transient
-    assert len(world.server.chains[OWN]) == 1
-    assert len(world.posted("/v1/thoughts")) == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [(500, Transient), (503, Unavailable), (404, Unavailable), (403, Unavailable)],
-)
-def test_a_refused_turn_is_sent_again(world, status, kind):
-    """Once suffices, and nothing is stored twice."""
-    step = world.step(TURN)
-    world.server.faults.append(Fault("/v1/thoughts", status))
-    (failure,) = world.deliver(step)
-    assert type(failure) is kind
-    assert world.server.contents(OWN) == [SAID]
-
-
-def test_a_rate_limit_is_waited_for(tmp_path):
-    """For as long as ``Retry-After`` says no request is made (429)."""
-    clock = FakeClock()
-    with mentisdb_world(tmp_path, clock) as world:
-        world.server.faults.append(Fault("/v1/thoughts", 429, {"Retry-After": "7"}))
-        with pytest.raises(Unavailable, match="429"):
-            world.tell(TURN)
-        world.server.asked.clear()
-        with pytest.raises(Unavailable, match=r"no call for 7\.0 s more"):
-            world.tell(TURN, BOB)
-        assert world.server.asked == []
-        clock.advance(7.0)
-        world.tell(TURN)
-        assert world.server.contents(OWN) == [SAID]
-
-
-def test_what_the_server_will_never_take_is_refused_for_good(world):
-    """A 400 parks the event."""
-    world.server.faults.append(Fault("/v1/thoughts", 400, body={"error": "too odd"}))
-    with pytest.raises(Permanent, match="too odd"):
-        world.tell(TURN)
-
-
-def test_a_server_that_is_down_holds_all_back(tmp_path):
-    """Nothing is parked for a refused connection."""
-    with mentisdb_server() as server:
-        url = server.url
-    with opened(tmp_path, url) as provider, pytest.raises(Unavailable):
-        HookWorld(provider).tell(TURN)
-
-
-def test_the_key_is_sent_and_never_shown(tmp_path, monkeypatch):
-    """A proxy before the server may ask for one; an answer that repeats it is shown without."""
-    monkeypatch.setenv("MENTIS_KEY", "sk-secret")
-    with mentisdb_world(tmp_path, api_key_env="MENTIS_KEY") as world:
-        world.tell(TURN)
-        assert set(world.server.keys) == {"Bearer sk-secret"}
-        world.server.faults.append(Fault("/v1/thoughts", 401, body={"error": "bad key sk-secret"}))
-        with pytest.raises(Unavailable, match=r"bad key \*\*\*"):
-            world.tell(TURN)
-
-
 @pytest.mark.parametrize("lost", range(3))
 def test_a_very_long_text_is_held_once(world, lost):
     """It takes several thoughts; whichever answer is lost, none is sent again (G4)."""
@@ -194,7 +110,7 @@ def test_a_very_long_text_is_held_once(world, lost):
     step = world.step(TurnCompleted(user=text))
     sent = 0
 
-    def fail(path: str) -> Fault | None:
+    def fail(_: str, path: str) -> Fault | None:
         nonlocal sent
         sent += path == "/v1/thoughts"
         return Fault(path, "lose") if path == "/v1/thoughts" and sent == lost + 1 else None
@@ -206,7 +122,6 @@ def test_a_very_long_text_is_held_once(world, lost):
 
 
 def write(action: Any, content: str = "", old: str = "", store: Any = "user") -> MemoryWritten:
-    """Return a write to a store."""
     return MemoryWritten(action=action, store=store, content=content, old_text=old)
 
 
@@ -230,7 +145,6 @@ def later(session: str, parent: str = "talk") -> SessionRef:
 
 
 def switched(reason: Any, to: str, parent: str = "talk") -> SessionSwitched:
-    """Return a switch."""
     return SessionSwitched(new_id=to, parent=parent, reason=reason)
 
 
@@ -323,15 +237,6 @@ def test_a_recall_makes_nothing(world):
     assert world.server.chains == {}
 
 
-@pytest.mark.parametrize("kind", ["half", "late", "lose", 500])
-def test_a_recall_that_fails_says_so(world, kind):
-    """It raises instead of returning nothing, which would count as an answer."""
-    world.tell(TURN)
-    world.server.faults.append(Fault("/v1/ranked-search", kind))
-    with pytest.raises(Transient):
-        world.provider.prefetch("bees", RecallContext(RecallScope.own(ADA), deadline=0.5))
-
-
 def test_the_two_tools(world):
     """One appends a thought in the model's words, the other finds it; no tag of ours is taken."""
     appended = world.call(
@@ -362,31 +267,31 @@ def test_an_export_shows_what_only_the_dashboard_erases(world):
     assert [memory.user for memory in hers] == ["ada", "ada"]
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [({"base_url": "x"}, "base_url"), ({"prefix": "a_b"}, "prefix"), ({"results": 0}, "results")],
-)
-def test_wrong_options_are_refused(tmp_path, options, named):
-    """Before anything is asked, and by name."""
-    with pytest.raises(ConfigError, match=named):
-        registry.create("mentisdb", ProviderConfig(name="m", home=tmp_path, options=options))
+SURE: Any = {**PATIENT, "prefetch_wait": 30.0, "partitions": 4}
 
 
-def test_without_urllib3_the_remedy_is_named(tmp_path, monkeypatch):
-    """Options and tools can be shown without it; opening says what to install."""
-    for name in ("mentisdb.service", "mentisdb.store", "remote.http"):
-        monkeypatch.delitem(sys.modules, f"memorybus_providers.{name}", raising=False)
-    monkeypatch.setitem(sys.modules, "urllib3", None)
-    provider = MentisDbProvider(ProviderConfig(name="m", home=tmp_path))
-    assert provider.get_tool_schemas()
-    with pytest.raises(MissingProvider, match=re.escape(install_command("mentisdb"))):
-        provider.open()
-
-
-def test_health_asks_the_server(world):
-    """A server that is well says nothing, and holds nothing new."""
-    assert world.provider.health(5.0) == ""
-    world.server.faults.append(Fault("/v1/chains", 401))
-    with pytest.raises(Unavailable, match="401"):
-        world.provider.health(5.0)
-    assert world.server.chains == {}
+@pytest.mark.timeout(240)
+def test_a_rebuild_fills_chains_of_another_prefix_with_their_branches(
+    redis_url, make_settings, spawn
+):
+    """The same events, each once, beside the first: then it serves (G8)."""
+    with mentisdb_server() as server:
+        settings = make_settings(
+            url=redis_url,
+            providers=("mentisdb",),
+            provider={"mentisdb": {"base_url": server.url}},
+            **SURE,
+        )
+        worker(spawn, settings, jobs=1)
+        with MemoryBus.connect(settings) as bus:
+            session = bus.session("talk", user="ada", warm=False)
+            session.turn_completed("I saw a quince.", "", ordinal=0)
+            branch = session.branch("aside")
+            branch.turn_completed("And a medlar.", "", ordinal=0)
+            assert bus.flush(timeout=30)
+            aside = "__default__ada__w__b-aside"
+            told = "user: And a medlar."
+            wait_until(lambda: told in server.contents(f"memorybus{aside}"), "it is stored")
+            ran(spawn, settings, "rebuild", "mentisdb", "--set", "prefix=second", "--yes")
+            wait_until(lambda: told in server.contents(f"second{aside}"), "it is stored again")
+    assert server.contents("second__default__ada__w") == ["user: I saw a quince."]

@@ -41,7 +41,6 @@ class Store:
         self._clock = provider.config.clock
 
     def tell(self, session: str, event: AnyEvent) -> None:
-        """Apply an event."""
         told = Told.of(session, event, len(self.told) + 1)
         self._clock.advance(1)
         self.apply(Told(replace(told.envelope, at=self._clock.now_ms())))
@@ -60,7 +59,6 @@ class Store:
             return dict(json.loads(parts.results.get(envelope.id) or "{}"))
 
     def read(self, tool: str, **arguments: Any) -> Any:
-        """Call a reading tool."""
         told = Told.of("reader", ToolCalled(provider="facts", tool=tool), 1).envelope
         ctx = HookContext(ME, told.session, derived_id("read"), None, told.at, 5.0)  # type: ignore[arg-type]
         return self.provider.handle_tool_call(tool, arguments, ctx)
@@ -71,7 +69,6 @@ class Store:
         return {fact["text"]: fact["id"] for fact in results}
 
     def prompt(self, query: str) -> list[str]:
-        """Return what a prompt recalls."""
         context = RecallContext(MINE, budget=2_000)
         return [one.text for one in self.provider.prefetch(query, context)]
 

@@ -33,7 +33,6 @@ def opened(tmp_path, receiver, **options):
 
 
 def hooked(make_world, options):
-    """Return a world whose one provider is a webhook."""
     return make_world(
         providers=("webhook",), provider={"webhook": {"kind": "webhook", **options}}, **PATIENT
     )

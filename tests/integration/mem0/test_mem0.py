@@ -1,7 +1,16 @@
-"""What events leave in Mem0, and what is found there."""
+"""What events leave in Mem0, what is found there, and the file with its settings."""
 
+import re
+import sys
+
+import msgspec
 import pytest
-from memorybus.errors import Permanent
+from memorybus.errors import (
+    ConfigError,
+    MissingProvider,
+    Permanent,
+    install_command,
+)
 from memorybus.events import (
     Delegated,
     MemoryWritten,
@@ -10,7 +19,7 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus_providers.base import RecallScope
+from memorybus_providers.base import ProviderConfig, RecallScope
 from memorybus_providers.contract.samples import (
     HERE,
     OTHER_USER,
@@ -20,6 +29,7 @@ from memorybus_providers.contract.samples import (
     recall_context,
     steps,
 )
+from memorybus_providers.mem0 import Mem0Provider
 
 TURN = TurnCompleted(user="I like tea.", assistant="Noted.", user_name="Ada", ordinal=0)
 
@@ -62,47 +72,6 @@ def test_a_delegation_is_remembered(mem0_fake, open_mem0):
     """What a sub-agent was asked and answered is a memory."""
     feed(open_mem0(infer=False), steps(Delegated(task="find tea", result="found")))
     assert mem0_fake.texts() == ["Task: find tea\nResult: found"]
-
-
-def test_a_replaced_entry_is_gone_and_a_removed_one(mem0_fake, open_mem0):
-    """A write to a store takes the place of the one entry that it names, in that store alone."""
-    provider = open_mem0()
-    feed(
-        provider,
-        steps(
-            MemoryWritten(action="add", store="user", content="Likes tea."),
-            MemoryWritten(action="add", store="memory", content="Likes tea, says the log."),
-            MemoryWritten(action="replace", store="user", content="Likes coffee.", old_text="tea"),
-            MemoryWritten(action="add", store="user", content="Has a cat."),
-            MemoryWritten(action="remove", store="user", old_text="cat"),
-        ),
-    )
-    assert sorted(mem0_fake.texts()) == ["Likes coffee.", "Likes tea, says the log."]
-
-
-def test_what_names_several_entries_touches_none(mem0_fake, open_mem0):
-    """A replacement that could mean different entries adds its text; a removal does nothing."""
-    feed(
-        open_mem0(),
-        steps(
-            MemoryWritten(action="add", store="user", content="Likes tea."),
-            MemoryWritten(action="add", store="user", content="Grows tea."),
-            MemoryWritten(action="replace", store="user", content="Sells it.", old_text="tea"),
-            MemoryWritten(action="remove", store="user", old_text="tea"),
-            MemoryWritten(action="remove", store="user", old_text="  "),
-        ),
-    )
-    assert len(mem0_fake.texts()) == 3
-
-
-def test_a_copy_with_another_prefix_sees_nothing_of_the_first(open_mem0):
-    """The prefix keeps two instances on one server apart."""
-    feed(open_mem0(infer=False), steps(TURN))
-    copy = open_mem0(infer=False, prefix="copy")
-    everyone = RecallScope(None, None, None)
-    assert copy.prefetch("tea", recall_context(everyone)) == []
-    feed(copy, steps(TURN))
-    assert len(copy.prefetch("tea", recall_context(everyone))) == 1
 
 
 @pytest.mark.parametrize(
@@ -154,3 +123,43 @@ def test_the_tools_add_and_search_for_their_owner(open_mem0):
     assert provider.handle_tool_call("mem0_search", {"query": "Born?"}, theirs) == {"results": []}
     assert "error" in provider.handle_tool_call("mem0_search", {"q": "a"}, ctx)
     assert "no tool" in provider.handle_tool_call("mem0_dream", {}, ctx)["error"]
+
+
+@pytest.mark.parametrize(
+    ("told", "mode", "said"),
+    [
+        ("{", 0o600, "cannot be read"),
+        ("{}", 0o644, "chmod 600"),
+        ("{}", 0o600, "within one process"),
+        (
+            '{"vector_store": {"provider": "qdrant", "config": {"path": "/x"}}}',
+            0o600,
+            "one process",
+        ),
+        ('{"vector_store": {"provider": "faiss", "config": {}}}', 0o600, "within one process"),
+    ],
+)
+def test_a_file_that_cannot_serve_is_refused(tmp_path, told, mode, said):
+    """Mem0's settings hold keys, so nobody else may read them, and name a store for all workers."""
+    file = tmp_path / "mem0.json"
+    file.write_text(told)
+    file.chmod(mode)
+    options = {"config_file": str(file)}
+    provider = Mem0Provider(ProviderConfig(name="m", home=tmp_path, options=options))
+    with pytest.raises(ConfigError, match=said):
+        provider.open()
+
+
+def test_without_its_library_the_remedy_is_named(tmp_path, monkeypatch):
+    """Who lacks the extra is told how to install it."""
+    monkeypatch.setitem(sys.modules, "mem0", None)
+    monkeypatch.setenv("MEM0_DIR", str(tmp_path))
+    monkeypatch.setenv("MEM0_TELEMETRY", "False")
+    file = tmp_path / "mem0.json"
+    store = {"provider": "pgvector", "config": {"connection_string": "postgresql:///x"}}
+    file.write_bytes(msgspec.json.encode({"vector_store": store}))
+    file.chmod(0o600)
+    options = {"config_file": str(file)}
+    provider = Mem0Provider(ProviderConfig(name="m", home=tmp_path, options=options))
+    with pytest.raises(MissingProvider, match=re.escape(install_command("mem0"))):
+        provider.open()

@@ -1,6 +1,8 @@
-"""What events leave in Hindsight."""
+"""What events leave in Hindsight, what it is asked, and what a model may call."""
 
+import msgspec
 import pytest
+from helpers.services.faulty_http import Fault
 from memorybus.errors import Permanent, Transient
 from memorybus.events import (
     Delegated,
@@ -24,7 +26,6 @@ from memorybus_providers.contract.samples import (
 
 
 def turn(n: int, text: str, ordinal: int = 0, session: str = "s") -> SampleStep:
-    """Return a step with a turn."""
     event = TurnCompleted(user=text, assistant="Indeed.", ordinal=ordinal)
     return SampleStep(n, event, HERE, SessionRef(id=session, root="s"))
 
@@ -65,37 +66,6 @@ def test_a_server_that_keeps_no_texts_is_reported(hindsight_fake, open_hindsight
     assert "HINDSIGHT_API_STORE_DOCUMENT_TEXT" in provider.health(5.0)
 
 
-def test_a_replaced_entry_is_gone_and_a_removed_one(hindsight_fake, open_hindsight):
-    """A write to a store takes the place of the entry that it names, also where it comes again."""
-    provider = open_hindsight()
-    told = steps(
-        MemoryWritten(action="add", store="user", content="Likes tea."),
-        MemoryWritten(action="add", store="memory", content="Likes tea, says the log."),
-        MemoryWritten(action="replace", store="user", content="Likes coffee.", old_text="tea"),
-        MemoryWritten(action="add", store="user", content="Has a cat."),
-        MemoryWritten(action="remove", store="user", old_text="cat"),
-    )
-    for _ in range(2):
-        feed(provider, told)
-        assert sorted(hindsight_fake.texts()) == ["Likes coffee.", "Likes tea, says the log."]
-
-
-def test_what_names_several_entries_touches_none(hindsight_fake, open_hindsight):
-    """A replacement that could mean different entries adds its text; a removal does nothing."""
-    provider = open_hindsight()
-    feed(
-        provider,
-        steps(
-            MemoryWritten(action="add", store="user", content="Likes tea."),
-            MemoryWritten(action="add", store="user", content="Grows tea."),
-            MemoryWritten(action="replace", store="user", content="Sells it.", old_text="tea"),
-            MemoryWritten(action="remove", store="user", old_text="tea"),
-            MemoryWritten(action="remove", store="user", old_text="  "),
-        ),
-    )
-    assert len(hindsight_fake.texts()) == 3
-
-
 def test_turns_of_one_owner_go_together(hindsight_fake, open_hindsight):
     """A batch is one request for each owner, and what has nothing to say is in none."""
     provider = open_hindsight()
@@ -111,10 +81,20 @@ def test_turns_of_one_owner_go_together(hindsight_fake, open_hindsight):
 def test_a_batch_that_is_refused_says_nothing_of_any(hindsight_fake, open_hindsight):
     """Where a whole request is refused, the host is left to try its turns alone."""
     provider = open_hindsight()
-    hindsight_fake.troubles = [422]
+    hindsight_fake.faults = [Fault("/memories", 422)]
     one = turn(1, "tea")
     with pytest.raises(Permanent):
         provider.sync_turns([TurnCall(one.event, hook_context(one))])
+
+
+def test_an_answer_that_is_none_is_no_events_fault(hindsight_fake, open_hindsight):
+    """What the client cannot read is tried again, and stored once."""
+    provider, told = open_hindsight(), turn(1, "tea")
+    hindsight_fake.faults = [Fault("/memories", "strange")]
+    with pytest.raises(Transient):
+        feed(provider, [told])
+    feed(provider, [told])
+    assert len(hindsight_fake.texts()) == 1
 
 
 def test_a_queued_turn_has_an_id_of_event_text_and_bank(hindsight_fake, open_hindsight):
@@ -186,3 +166,80 @@ def test_an_operator_recalls_everyones(open_hindsight):
         feed(provider, [SampleStep(n, TurnCompleted(user="tea " * n), scope)])
     everyone = RecallScope(None, None, None)
     assert len(provider.prefetch("tea", recall_context(everyone))) == 2
+
+
+TURN = TurnCompleted(user="I like green tea.", assistant="Noted.", ordinal=0)
+CTX = hook_context(steps(TURN)[0])
+
+
+def test_a_memory_says_where_it_comes_from(open_hindsight):
+    """A recalled turn has its session, time and event."""
+    provider = open_hindsight()
+    (step,) = steps(TURN)
+    feed(provider, [step])
+    (found,) = provider.prefetch("green tea?", recall_context(HERE))
+    assert (found.session, found.at, found.event) == (step.session.id, CTX.at, step.event_id)
+    assert found.score > 0
+
+
+def test_what_others_put_into_a_bank_is_not_recalled(hindsight_fake, open_hindsight):
+    """Memories without the owner's tags are no answer, though Hindsight's default gives them."""
+    provider = open_hindsight()
+    feed(provider, steps(TURN))
+    (bank,) = hindsight_fake.banks.values()
+    (ours,) = bank.values()
+    bank["foreign"] = {**ours, "document_id": "foreign", "tags": []}
+    bank["theirs"] = {**ours, "document_id": "theirs", "tags": ours["tags"][:2]}
+    assert len(provider.prefetch("green tea?", recall_context(HERE))) == 1
+
+
+def test_budgets_are_what_the_options_and_the_asker_say(hindsight_fake, open_hindsight):
+    """A recall searches as thoroughly as told, for no more tokens than anybody wants."""
+    provider = open_hindsight(recall_budget="high", recall_tokens=600)
+    feed(provider, steps(TURN))
+    for characters in (100_000, 400):
+        wanted = msgspec.structs.replace(recall_context(HERE), budget=characters)
+        provider.prefetch("tea " * 10_000, wanted)
+    assert [one["budget"] for one in hindsight_fake.recalls] == ["high", "high"]
+    assert [one["max_tokens"] for one in hindsight_fake.recalls] == [600, 100]
+    assert {len(one["query"]) for one in hindsight_fake.recalls} == {2_000}
+
+
+def test_a_reflection_may_take_the_place_of_a_recall(hindsight_fake, open_hindsight):
+    """Told so, a recall is one answer of Hindsight's model, none where nothing is known."""
+    provider = open_hindsight(prefetch="reflect", reflect_budget="mid", reflect_tokens=300)
+    assert provider.prefetch("green tea?", recall_context(HERE)) == []
+    feed(provider, steps(TURN))
+    (found,) = provider.prefetch("green tea?", recall_context(HERE))
+    assert "green tea" in found.text
+    assert found.source == "reflection"
+    assert (hindsight_fake.recalls[-1]["budget"], hindsight_fake.recalls[-1]["max_tokens"]) == (
+        "mid",
+        300,
+    )
+
+
+def test_the_tools_retain_recall_and_reflect_for_their_owner(open_hindsight):
+    """What a model retains, it and nobody else recalls; the same call again adds nothing."""
+    provider = open_hindsight()
+    told = {"content": "Ada was born in May.", "context": "birthdays"}
+    for _ in range(2):
+        assert provider.handle_tool_call("hindsight_retain", told, CTX) == {"ok": True}
+    asked = {"query": "When was Ada born?"}
+    found = provider.handle_tool_call("hindsight_recall", asked, CTX)
+    assert [one["text"] for one in found["results"]] == ["Ada was born in May."]
+    assert "May" in provider.handle_tool_call("hindsight_reflect", asked, CTX)["text"]
+    theirs = msgspec.structs.replace(CTX, scope=OTHER_USER)
+    assert provider.handle_tool_call("hindsight_recall", asked, theirs)["results"] == []
+
+
+@pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": "?"}, {"query": 1}, {"q": "a"}])
+def test_arguments_that_do_not_fit_are_answered(open_hindsight, arguments):
+    """A model that calls a tool wrongly is told so, and nothing is parked."""
+    assert "error" in open_hindsight().handle_tool_call("hindsight_recall", arguments, CTX)
+
+
+def test_an_unknown_tool_is_answered_with_those_there_are(open_hindsight):
+    """A tool that Hindsight does not have is no silent success."""
+    answer = open_hindsight().handle_tool_call("hindsight_dream", {}, CTX)
+    assert "no tool 'hindsight_dream'" in answer["error"]
