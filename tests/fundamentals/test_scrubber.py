@@ -30,7 +30,6 @@ def scrubbed(pieces: list[str], limit: int = MAX_BLOCK) -> str:
 
 
 def cut(text: str, places: list[int]) -> list[str]:
-    """Return `text` cut at these places."""
     bounds = [0, *sorted({place % (len(text) + 1) for place in places}), len(text)]
     return [text[start:end] for start, end in pairwise(bounds)]
 

@@ -64,7 +64,6 @@ def pages(archive: Archive, partition: int = 0, page: int = 70) -> Iterator[Logg
 
 
 def sealed(directory: Path, segments: int, size: int = 20, partition: int = 0) -> list[LoggedEvent]:
-    """Seal some segments; return what was sealed."""
     archive, rows = archive_in(directory), entries(segments * size)
     for start in range(0, len(rows), size):
         archive.publish(partition, rows[start : start + size])

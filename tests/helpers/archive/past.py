@@ -123,11 +123,9 @@ class Past:
         return Archive.from_settings(self.settings, self._log_id)
 
     def history(self) -> History:
-        """Return the history."""
         return History(EventLog(self.redis, self.settings), self.archive)
 
     def close(self) -> None:
-        """Close the connection and files."""
         self.archive.close()
         self.redis.close()
 
@@ -145,7 +143,6 @@ def envelope(n: int, person: str, event: Event) -> Envelope:
 
 
 def read_all(history: History, count: int, **words: object) -> list[LoggedEvent]:
-    """Read a partition page by page."""
     found: list[LoggedEvent] = []
     after, after_n = START, 0
     while page := history.read(PARTITION, after, count, after_n=after_n, **words).events:

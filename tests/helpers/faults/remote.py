@@ -144,7 +144,6 @@ class Backend:
         self._released.wait(seconds)
 
     def close(self) -> None:
-        """Listen no more."""
         self._released.set()
         self._server.shutdown()
         self._server.server_close()
@@ -174,7 +173,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_POST(self) -> None:
-        """Store an event, or not."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         misdeed = self._backend.asked()
         if misdeed.isdigit():

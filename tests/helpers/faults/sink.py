@@ -122,7 +122,6 @@ class Blind(MemoryProvider):
         self._struck = None if self.config.crash is no_crash else _Struck(self._directory)
 
     def shutdown(self) -> None:
-        """Close the files."""
         for file in getattr(self, "_files", {}).values():
             file.db.close()
         if struck := getattr(self, "_struck", None):
@@ -253,7 +252,6 @@ class Transactional(Blind, TransactionalProvider):
     delivery = "transactional"
 
     def open(self) -> None:
-        """Prepare."""
         super().open()
         self._ledgers: dict[int, ledger.Ledger] = {}
         self._fence = Fence("", 0)
@@ -269,7 +267,6 @@ class Transactional(Blind, TransactionalProvider):
         return self._fence.epoch
 
     def progress(self, lane: str) -> Progress | None:
-        """Return a lane's progress."""
         file = self._file(_number(lane))
         with self._translated():
             return ledger.progress(file.db, lane)

@@ -238,7 +238,6 @@ class Trial:
 
     @property
     def sinks(self) -> list[str]:
-        """The providers that are sinks."""
         return [n for n, table in self.settings.provider.items() if "sink" in table["kind"]]
 
     def judge(self, name: str) -> Verdict:

@@ -95,7 +95,6 @@ class Home:
         self.write_config()
 
     def write_config(self) -> None:
-        """Write config.yaml."""
         (self.path / "config.yaml").write_text(yaml.safe_dump(self.config))
 
     def unset(self, name: str) -> None:

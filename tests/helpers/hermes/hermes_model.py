@@ -88,13 +88,11 @@ class Model:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def __enter__(self) -> Self:
-        """Serve."""
         poll = {"poll_interval": 0.02}
         threading.Thread(target=self._server.serve_forever, kwargs=poll, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop, letting go whatever waits."""
         for gate in self._gates.values():
             gate.set()
         self._server.shutdown()

@@ -58,7 +58,6 @@ class KeptQuestions(SessionRecall):
         self.counted = recalls.counted
 
     def answer(self, question: RecallQuestion, wait: float) -> Answer:
-        """Keep the question, and answer."""
         if question.text is not None:
             self._asked.append(question.build(question.text))
         return self._recalls.answer(question, wait)
@@ -115,7 +114,6 @@ class Host:
 
     @property
     def bus(self) -> RecordingBus:
-        """The bus."""
         bus = self.shared.bus
         assert isinstance(bus, RecordingBus)
         return bus

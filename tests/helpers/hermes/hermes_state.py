@@ -64,11 +64,9 @@ class HermesState:
         self.db.execute("insert into schema_version values (?)", (VERSION,))
 
     def __enter__(self) -> Self:
-        """Return it."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self.db.close()
 
     def session(

@@ -49,7 +49,6 @@ class Witness:
         os.register_at_fork(after_in_child=self.begin)
 
     def begin(self) -> None:
-        """Start the thread."""
         self._seen = (time.perf_counter(), 0.0)
         threading.Thread(target=self._look, name="witness", daemon=True).start()
 

@@ -47,7 +47,6 @@ def context(
 
 
 def asking(session: str = "s1", *, user: str = "default", deadline: float = 60.0) -> RecallContext:
-    """Return a context of a recall."""
     return RecallContext(RecallScope(user=user), SessionRef(session, session), deadline=deadline)
 
 

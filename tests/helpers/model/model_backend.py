@@ -54,7 +54,6 @@ class Backend:
         self.tries: Counter[str] = Counter()
 
     def holds(self, event_id: str) -> bool:
-        """Say whether an event had its effect."""
         return any(kept.event_id == event_id for kept in self.effects)
 
     def meet(self, event: TurnCompleted, ctx: HookContext) -> None:
@@ -84,14 +83,12 @@ class Blind(MemoryProvider):
         self.backend = backend
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Keep a turn."""
         self.backend.meet(event, ctx)
         self.config.crash(IN_FLIGHT)
         self.keep(Kept(ctx.event_id, ctx.session.root, ctx.position.partition))
         self.config.crash("call.stored")
 
     def keep(self, kept: Kept) -> None:
-        """Have the effect."""
         self.backend.effects.append(kept)
 
 
@@ -170,7 +167,6 @@ class Transactional(Blind, TransactionalProvider):
     _open: Open | None = None
 
     def progress(self, lane: str) -> Progress | None:
-        """Return a lane's checkpoint."""
         self.backend.answer()
         return self.backend.lanes.get(lane)
 

@@ -54,7 +54,6 @@ class HandPool(Pool):
         self.tasks.append(task)
 
     def run(self, index: int) -> None:
-        """Do one of the tasks."""
         task = self.tasks.pop(index % len(self.tasks))
         error: BaseException | None = None
         try:

@@ -102,7 +102,6 @@ class World:
         self.sync()
 
     def close(self) -> None:
-        """Leave nothing behind."""
         self._spool.close()
         keys = list(self._all_keys())
         if keys:

@@ -107,7 +107,6 @@ class RedisCluster:
 
     @property
     def servers(self) -> list[RedisServer]:
-        """All of them."""
         return [*self.shards, *self.replicas]
 
     def start(self) -> None:
@@ -278,7 +277,6 @@ class Sentinels:
         )
 
     def master_port(self) -> int:
-        """Return where the sentinels say that the master is."""
         client = self.sentinels[0].client()
         return int(client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)[1])
 

@@ -5,6 +5,7 @@ from contextlib import closing
 from memorybus.config.settings import Settings
 from memorybus.health.log_health import Examiner, LogHealth
 from memorybus.log.continuity import Gap
+from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
@@ -16,6 +17,14 @@ def read_health(settings: Settings) -> LogHealth:
     """Examine a log once, as `status` does."""
     with closing(connect_redis(settings)) as client:
         return Examiner(client, settings).examine()
+
+
+def logged(settings: Settings, session: str = "") -> list[LoggedEvent]:
+    """Return what the log has, one partition after the other; of one session, if it is named."""
+    with closing(connect_redis(settings)) as client:
+        log = EventLog(client, settings)
+        pages = [log.read(place, count=100_000) for place in range(settings.partitions)]
+    return [event for page in pages for event in page if session in ("", event.envelope.session.id)]
 
 
 class Log:

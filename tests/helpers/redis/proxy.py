@@ -31,7 +31,6 @@ class Proxy:
         self._armed = command
 
     def close(self) -> None:
-        """Break everything."""
         for one in [self._listener, *self._sockets]:
             _shut(one)
 

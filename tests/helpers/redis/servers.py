@@ -90,7 +90,6 @@ class RedisServer:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM: an orderly end."""
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:

@@ -57,7 +57,6 @@ class FakeCollector(FakeServer):
         self.spans: list[Received] = []
 
     def of(self, operation: str) -> list[Received]:
-        """Return the spans of an operation."""
         return [span for span in self.spans if span.name.split(" ")[0] == operation]
 
 
@@ -65,7 +64,6 @@ class _Handler(FakeHandler):
     server: FakeCollector
 
     def do_POST(self) -> None:
-        """Take spans."""
         body = self.body()
         if self.path != "/v1/traces" or self.headers["Content-Type"] != "application/x-protobuf":
             self.tell(404, {})

@@ -34,7 +34,6 @@ class PhoenixServer:
         return list(self._got("/v1/projects/default/spans?limit=1000")["data"])
 
     def answers(self) -> bool:
-        """Say whether it is there."""
         try:
             return bool(self._got("/v1/projects"))
         except (urllib.error.URLError, OSError):

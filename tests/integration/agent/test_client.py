@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from helpers.processes.waiting import wait_until
-from helpers.providers.recording import effects, texts
+from helpers.providers.recording import texts
+from helpers.redis.log import logged
 from helpers.stories.scenario import (
     home,
     log_length,
-    partition,
     recorded,
     thread_worker,
     wait_applied,
@@ -28,9 +28,7 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.log.stream import EventLog
-from memorybus.redis.connect import connect_redis
-from memorybus.redis.keys import partition_of, store_key
+from memorybus.redis.keys import store_key
 
 
 @pytest.fixture(name="bus")
@@ -39,13 +37,9 @@ def _bus(settings: Settings) -> Iterator[MemoryBus]:
         yield bus
 
 
-def envelopes(settings: Settings, place: int) -> list[Envelope]:
-    """Return a partition's envelopes."""
-    client = connect_redis(settings)
-    try:
-        return [event.envelope for event in EventLog(client, settings).read(place)]
-    finally:
-        client.close()
+def envelopes(settings: Settings) -> list[Envelope]:
+    """Return the log's envelopes."""
+    return [event.envelope for event in logged(settings)]
 
 
 def test_a_life_of_a_session(bus, settings):
@@ -58,11 +52,7 @@ def test_a_life_of_a_session(bus, settings):
     branch.delegated("dig", "dug", child_session="child")
     branch.ended("done")
     assert bus.flush()
-    found = [
-        envelope
-        for envelope in envelopes(settings, partition(settings, "life"))
-        if envelope.key == session.key
-    ]
+    found = [envelope for envelope in envelopes(settings) if envelope.key == session.key]
     assert [type(envelope.event) for envelope in found] == [
         SessionStarted,
         TurnCompleted,
@@ -85,19 +75,8 @@ def test_writes_are_keyed_by_their_store(bus, settings):
     two.memory_written("add", "second", store="user")
     assert bus.flush()
     key = store_key("user", one.scope)
-    place = partition_of(key, settings.partitions)
-    found = [e.event for e in envelopes(settings, place) if e.key == key]
+    found = [e.event for e in envelopes(settings) if e.key == key]
     assert [e.content for e in found if isinstance(e, MemoryWritten)] == ["first", "second"]
-
-
-def test_a_session_keeps_its_place_over_restarts(settings):
-    """G3: a session named again by a later process goes on in its lineage and epoch."""
-    with MemoryBus.connect(settings) as bus:
-        first = bus.session("a", warm=False)
-        ref = first.branch("b").compressed().ref
-    with MemoryBus.connect(settings) as bus:
-        assert bus.session("b", warm=False).ref == ref
-        assert (ref.root, ref.epoch) == ("a", 1)
 
 
 def test_starting_a_known_session_adds_no_event(redis_client, settings):
@@ -122,18 +101,6 @@ def test_injected_recall_is_never_remembered(redis_client, make_settings):
     assert text.startswith("before")
 
 
-def test_scopes_reach_the_provider(redis_client, make_settings):
-    """G3: session, root and scope arrive with the event, whatever the ids."""
-    settings = make_settings(**recorded("Transactional"))
-    with MemoryBus.connect(settings) as bus, thread_worker(settings):
-        session = bus.session("a:{b}*\r\n", user="🦊", agent="x" * 512, warm=False)
-        session.branch("🦊🦊").turn_completed("hello", "")
-        assert bus.flush()
-        wait_applied(redis_client, settings)
-    (effect,) = effects(home(settings))
-    assert (effect.session, effect.text) == ("🦊🦊", "hello")
-
-
 def test_a_compression_is_split_to_fit(make_settings, redis_url):
     """G10: more messages than one event may carry are split; one too large is refused."""
     settings = make_settings(event_max_bytes=4_000)
@@ -144,7 +111,7 @@ def test_a_compression_is_split_to_fit(make_settings, redis_url):
         assert bus.flush()
         with pytest.raises(EventTooLarge):
             session.compressing([{"role": "user", "content": "y" * 5_000}])
-    found = [e.event for e in envelopes(settings, partition(settings, "s"))]
+    found = [e.event for e in envelopes(settings)]
     parts = [e.messages for e in found if isinstance(e, ContextCompressing)]
     assert len(parts) > 3
     assert [m["content"].split()[0] for part in parts for m in part] == [f"{n}" for n in range(12)]
@@ -192,7 +159,7 @@ def test_the_async_form_does_the_same(settings):
             return receipts[0].level, branch.ref.root, done, await session.prefetch()
 
     assert asyncio.run(live()) == ("spooled", "s", True, "")
-    assert len(envelopes(settings, partition(settings, "s"))) == 23
+    assert len(envelopes(settings)) == 23
 
 
 def test_async_errors_arrive(make_settings):

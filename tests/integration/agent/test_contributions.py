@@ -39,7 +39,6 @@ def _make(redis_url: str, make_settings: MakeSettings) -> Make:
 
 
 def reply_keys(client: redis.Redis, settings: Settings) -> list[bytes]:
-    """Return the keys of all replies."""
     return list(client.scan_iter(f"{settings.namespace}:*:reply:*", count=10_000))
 
 

@@ -8,12 +8,10 @@ import pytest
 from helpers.processes.forked import in_child
 from helpers.processes.threads import side_by_side
 from helpers.processes.waiting import wait_until
-from helpers.stories.scenario import partition
+from helpers.redis.log import logged
 from memorybus.agent.client import MemoryBus
 from memorybus.errors import SpoolError
 from memorybus.events import TurnCompleted
-from memorybus.log.stream import EventLog
-from memorybus.redis.connect import connect_redis
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -87,13 +85,10 @@ def test_threads_of_a_child_share_its_spool(settings):
             bus.close()
 
         in_child(child)
-    client = connect_redis(settings)
     for name in names:
-        logged = EventLog(client, settings).read(partition(settings, name), count=10_000)
-        turns = [one.envelope.event for one in logged if one.envelope.session.id == name]
-        numbers = [turn.ordinal for turn in turns if isinstance(turn, TurnCompleted)]
+        events = [one.envelope.event for one in logged(settings, name)]
+        numbers = [event.ordinal for event in events if isinstance(event, TurnCompleted)]
         assert numbers == list(range(TURNS))
-    client.close()
 
 
 def test_a_child_counts_its_own_events(settings, make_settings):

@@ -1,17 +1,14 @@
 """Everybody is told exactly their own: two agents, two persons, three workspaces (one is none)."""
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import pytest
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.redis.servers import RedisServer
-from helpers.stories.scenario import worker
+from helpers.redis.served import served
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings, to_environ
@@ -67,29 +64,13 @@ class World:
 
 @pytest.fixture(scope="module", name="world")
 def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    directory = tmp_path_factory.mktemp("own")
-    server = RedisServer()
-    server.start()
     diary = {"kind": "registry:contract.registry_example:Notes", "dir": "{home}/diary"}
-    settings = Settings(
-        url=server.url,
-        namespace="own",
-        data_dir=directory,
-        providers=PROVIDERS,
-        provider={"diary": diary},
-        recall_wait=WAIT_SECONDS,
-        recall_timeout=WAIT_SECONDS,
-        recall_budget=4_000,
-        prefetch_deadline=20.0,
-    )
-    spawner = Spawn(directory, f"own-{os.getpid()}", directory)
-    try:
-        worker(spawner, settings, jobs=1)
-        with MemoryBus.connect(settings) as bus:
-            yield World(settings, bus)
-    finally:
-        spawner.end_all()
-        server.remove()
+    options = {"providers": PROVIDERS, "provider": {"diary": diary}, "recall_budget": 4_000}
+    with (
+        served(tmp_path_factory, "own", **options) as running,
+        MemoryBus.connect(running.settings) as bus,
+    ):
+        yield World(running.settings, bus)
 
 
 def warm(session: Session) -> dict[str, set[Mark]]:
@@ -156,16 +137,8 @@ def _recall(
 
     def run(*words: str) -> Any:
         capsys.readouterr()
-        wide = (
-            "--timeout",
-            str(WAIT_SECONDS),
-            "--budget",
-            "20000",
-            "--provider",
-            "holographic",
-            "--json",
-        )
-        code = main(["recall", "walnut", *words, *wide])
+        wide = ("--timeout", str(WAIT_SECONDS), "--budget", "20000", "--provider", "holographic")
+        code = main(["recall", "walnut", *words, *wide, "--json"])
         shown = capsys.readouterr()
         if code != OK:
             return shown.err

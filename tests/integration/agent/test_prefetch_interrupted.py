@@ -43,7 +43,6 @@ def slots(settings: Settings) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def cache(settings: Settings) -> Iterator[WarmCache]:
-    """Return the cache of a bus that is connected."""
     with MemoryBus.connect(settings) as bus:
         wait_until(lambda: bus.warm._reader, "it is connected")
         yield bus.warm

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
+from helpers.redis.log import logged
 from helpers.stories.scenario import PATIENT, home, recorded, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.events import Scope, TurnCompleted
-from memorybus.log.stream import EventLog
 from memorybus.recall.model import WarmResult
 from memorybus.redis.keys import Keys, session_key
 
@@ -52,8 +52,7 @@ def test_the_same_turn_of_two_people_is_two_events(redis_client, settings):
             for scope in OWNERS:
                 session_of(bus, scope).turn_completed("Good morning.", "Good morning.", ordinal=0)
         assert bus.flush()
-    log = EventLog(redis_client, settings)
-    found = [event.envelope for p in range(settings.partitions) for event in log.read(p)]
+    found = [event.envelope for event in logged(settings)]
     turns = [one for one in found if isinstance(one.event, TurnCompleted)]
     assert len(turns) == len(OWNERS)
     assert len({one.id for one in turns}) == len({one.key for one in turns}) == len(OWNERS)

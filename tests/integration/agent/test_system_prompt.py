@@ -1,24 +1,16 @@
 """What providers add to system prompts: ready for the next session, fenced, always the same."""
 
-import asyncio
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
-import redis
 from helpers.hermes.hermes_plugin import Host
-from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import SILENT
-from helpers.redis.servers import RedisServer
-from helpers.stories.scenario import worker
-from memorybus.agent.aio import AsyncMemoryBus
+from helpers.redis.served import Served, served
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
-from memorybus.config.settings import Settings
 from memorybus.recall.model import WarmAsk, prompt_slot
 from memorybus.recall.retractions import purge
 from memorybus.redis.keys import Keys
@@ -28,53 +20,17 @@ from memorybus_hermes.plugin.provider import SYSTEM_PROMPT
 pytestmark = pytest.mark.xdist_group("prompts")
 
 
-class World:
-    """A server, and a worker whose providers add to prompts."""
-
-    def __init__(self, settings: Settings, server: RedisServer, client: redis.Redis) -> None:
-        self.settings = settings
-        self.server = server
-        self.client = client
-        self.keys = Keys(settings.namespace)
-
-    def home(self, provider: str) -> Path:
-        """Return where a provider keeps its state."""
-        return self.settings.provider_home(provider)
-
-
 @pytest.fixture(scope="module", name="world")
-def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    directory = tmp_path_factory.mktemp("prompts")
-    server = RedisServer()
-    server.start()
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     kinds = {"one": "Prompting", "quiet": "Keyed", "two": "Prompting"}
-    settings = Settings(
-        url=server.url,
-        namespace="prompted",
-        data_dir=directory,
-        providers=tuple(kinds),
-        provider={
-            name: {"kind": f"helpers.providers.recording:{kind}"} for name, kind in kinds.items()
-        },
-        # However slow the machine, the first prompt is waited for and a read finds it in time.
-        recall_wait=60.0,
-        recall_timeout=60.0,
-        prefetch_deadline=20.0,
-        opening_wait=60.0,
-        prompt_budget=700,
-    )
-    spawner = Spawn(directory, f"prompts-{os.getpid()}", directory)
-    try:
-        child = worker(spawner, settings, jobs=1)
-        yield World(settings, server, server.client())
-        assert child.alive, child.output()
-    finally:
-        spawner.end_all()
-        server.remove()
+    tables = {name: {"kind": f"helpers.providers.recording:{kind}"} for name, kind in kinds.items()}
+    options = {"providers": tuple(kinds), "provider": tables, "prompt_budget": 700}
+    with served(tmp_path_factory, "prompted", opening_wait=60.0, **options) as world:
+        yield world
 
 
 @pytest.fixture(name="bus")
-def _bus(world: World) -> Iterator[MemoryBus]:
+def _bus(world: Served) -> Iterator[MemoryBus]:
     with MemoryBus.connect(world.settings) as bus:
         yield bus
 
@@ -217,7 +173,7 @@ def test_a_provider_that_fails_is_left_out(world, bus, user):
     """G9: its failure is counted; the others' parts are there, and what it said before stays."""
     say(bus, user, "limes")
     next_session(bus, user, both("limes"))
-    silent = world.home("two") / SILENT
+    silent = world.settings.provider_home("two") / SILENT
     silent.touch()
     try:
         say(bus, user, "kiwis")
@@ -327,19 +283,6 @@ def test_turns_ask_for_the_next_session_now_and_then(make_settings, monkeypatch)
     said = [ask.want.query for ask in asked if not ask.want.prompt]
     sail = "where is the sail\nit lies in the hold"
     assert said == ["", "where is the boat", "and the oars", sail]
-
-
-def test_asyncio_has_it_too(world, bus, user):
-    """The asynchronous session gives the same text."""
-    say(bus, user, "beans")
-    expected = next_session(bus, user, both("beans"), "awaited").system_prompt()
-
-    async def asked() -> str:
-        async with AsyncMemoryBus.connect(world.settings) as one:
-            session = await one.session("awaited", user=user, warm=False)
-            return str(await session.system_prompt())
-
-    assert asyncio.run(asked()) == expected
 
 
 def test_hermes_has_it_below_its_note(world, bus, tmp_path):

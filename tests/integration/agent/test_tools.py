@@ -13,6 +13,7 @@ from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.providers.tooling import schema
+from helpers.redis.log import logged
 from helpers.stories.replaying import replay
 from helpers.stories.scenario import (
     NAME,
@@ -26,8 +27,8 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
+from memorybus.events import ToolCalled
 from memorybus.jobs.tools import JOB
-from memorybus.log.stream import EventLog
 from memorybus.recall.queue import rq_queue
 from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys
@@ -85,7 +86,6 @@ def known(bus: MemoryBus) -> Session:
 
 
 def reply_keys(client: redis.Redis, settings: Settings) -> list[bytes]:
-    """Return the keys of all replies."""
     return list(client.scan_iter(f"{settings.namespace}:*:reply:*", count=10_000))
 
 
@@ -284,7 +284,7 @@ def test_a_reading_tool_sees_what_its_session_said(spawn, settings, bus, redis_c
         assert result["ok"], result
         assert len(result["found"]) == number + 1
     assert result["in"] not in (child.pid, os.getpid())
-    assert "ToolCalled" not in _log_types(redis_client, settings)
+    assert not [one for one in logged(settings) if isinstance(one.envelope.event, ToolCalled)]
 
 
 def test_a_reading_tool_that_fails_or_says_too_much_is_told(spawn, settings, bus):
@@ -422,12 +422,3 @@ def _age_log(client: redis.Redis, settings: Settings, seconds: int) -> None:
         for entry, fields in entries:
             ms, _, seq = entry.decode().partition("-")
             client.xadd(log, fields, id=f"{int(ms) - seconds * 1000}-{seq}")
-
-
-def _log_types(client: redis.Redis, settings: Settings) -> list[str]:
-    log = EventLog(client, settings)
-    return [
-        type(event.envelope.event).__name__
-        for partition in range(settings.partitions)
-        for event in log.read(partition, "0-0", 1000)
-    ]

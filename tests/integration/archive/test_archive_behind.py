@@ -25,7 +25,6 @@ def _log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
 
 
 def newest(log: SealedLog) -> Path:
-    """Return the newest manifest."""
     return max(log.settings.data_dir.glob("archive/*/*/p01/manifest-*"))
 
 

@@ -50,7 +50,6 @@ def append_later(log: SealedLog, than: SealedLog, count: int, user: str) -> None
 
 
 def events_of_people(log: SealedLog) -> dict[str, list[int]]:
-    """Return the turns of the archive by user."""
     found: dict[str, list[int]] = {}
     for one in log.archive().scan(P):
         turn = int(one.envelope.event.user.split()[1])

@@ -57,7 +57,6 @@ def make_server(short_dir: Path) -> Iterator[MakeServer]:
 
 @contextmanager
 def connected(server: EmbeddedRedis) -> Iterator[redis.Redis]:
-    """A client of the embedded server."""
     client = redis.Redis(unix_socket_path=str(server.socket), decode_responses=True)
     try:
         yield client

@@ -41,7 +41,6 @@ def _bus(settings: Settings) -> Iterator[MemoryBus]:
 
 
 def keys(items: object) -> list[str]:
-    """Return the keys of items."""
     return [item.key for item in items]
 
 

@@ -73,7 +73,6 @@ def memory_of(bus: MemoryBus, user: str, session: str = "chat", **options: Any) 
 
 
 def shape(items: Any) -> list[str]:
-    """Return the role or the type of each item."""
     return [item.get("role") or item["type"] for item in items]
 
 

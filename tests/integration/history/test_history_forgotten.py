@@ -31,7 +31,6 @@ class Away(LocalObjects):
     asked = 0
 
     def list(self, folder: str) -> list[StoredFile]:
-        """List, if it is there."""
         self.asked += 1
         if self.is_away:
             raise ArchiveUnavailable("the store does not answer")
@@ -54,7 +53,6 @@ def history_of(log: SealedLog, clock: FakeClock) -> tuple[History, Away]:
 
 
 def people(events: list[LoggedEvent]) -> set[str]:
-    """Return whose events they are."""
     return {event.envelope.scope.user for event in events}
 
 

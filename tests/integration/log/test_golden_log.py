@@ -61,7 +61,6 @@ def _is_foreign(one: dict[str, Any]) -> bool:
 
 
 def of_partition(events: list[Any], partition: int) -> list[Any]:
-    """Return those of one partition."""
     return [one for one in events if one["partition"] == partition]
 
 

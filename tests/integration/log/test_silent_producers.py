@@ -159,7 +159,6 @@ class Producer:
         self.published += 1
 
     def send(self) -> None:
-        """Send what is there."""
         while self.sender.send():
             pass
         self.sender.catch_up()

@@ -83,7 +83,6 @@ def letters(settings: Settings) -> dict[str, list[tuple[LocatedLetter, LetterEve
 
 
 def raws(found: list[LoggedEvent]) -> list[bytes]:
-    """Return the bytes of what is unknown."""
     events = [event.envelope.event for event in found]
     return [event.raw for event in events if isinstance(event, UnknownEvent)]
 

@@ -10,28 +10,18 @@ from helpers.processes.forked import in_child
 from helpers.processes.stalls import MARGIN
 from helpers.processes.threads import side_by_side
 from helpers.processes.waiting import wait_until
-from helpers.stories.scenario import agent, log_length, numbers, partition
+from helpers.redis.log import logged
+from helpers.stories.scenario import partition
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.errors import InvalidEvent, SpoolError
 from memorybus.events import Scope, SessionRef, TurnCompleted
-from memorybus.log.entry import LoggedEvent
-from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 
 LOCAL = 0.5
 """Seconds that a hundred writes to the local disk may take."""
-
-
-def logged(settings: Settings, session: str) -> list[LoggedEvent]:
-    """Return what stands in the partition of a session."""
-    client = connect_redis(settings)
-    try:
-        return EventLog(client, settings).read(partition(settings, session), count=100_000)
-    finally:
-        client.close()
 
 
 @pytest.fixture(name="bus")
@@ -101,7 +91,7 @@ def test_threads_publish_side_by_side(bus, settings):
     side_by_side(run, zip(names, strict=True))
     assert bus.flush("logged", 25)
     for name in names:
-        events = [e.envelope.event for e in logged(settings, name) if e.envelope.session.id == name]
+        events = [e.envelope.event for e in logged(settings, name)]
         assert [e.ordinal for e in events if isinstance(e, TurnCompleted)] == list(range(100))
 
 
@@ -214,9 +204,9 @@ def test_a_forked_child_asks_and_reads_alone(bus, session, settings, redis_clien
 
     def child() -> None:
         session.queue_prefetch("what was said")
-        wait_until(lambda: redis_client_of(settings).exists(want), "the child's request")
+        wait_until(lambda: connect_redis(settings).exists(want), "the child's request")
         assert session.prefetch() == ""
-        here = _connections(redis_client_of(settings))
+        here = _connections(connect_redis(settings))
         assert len(here) > len(addresses), "a connection of its own"
         os._exit(0)
 
@@ -225,22 +215,9 @@ def test_a_forked_child_asks_and_reads_alone(bus, session, settings, redis_clien
     assert bus.recalls.failures == 0
 
 
-def redis_client_of(settings: Settings) -> redis.Redis:
-    """Return a new client."""
-    return connect_redis(settings)
-
-
 def _connections(client: redis.Redis) -> set[str]:
     found: Any = client.client_list()
     return {one["id"] for one in found}
-
-
-def test_an_ended_agent_leaves_nothing_unsent(settings, spawn, redis_client):
-    """G1: an agent that ends in an orderly way has sent what it could."""
-    child = agent(spawn, settings, "--count", 50)
-    assert child.wait() == 0
-    assert numbers(child.output()) == list(range(50))
-    assert log_length(redis_client, settings) == 51
 
 
 def test_connecting_is_quick_without_redis(make_settings, witness):

@@ -1,24 +1,29 @@
-"""An event that Redis lost and gets again says so, for a lane may have applied it before (G4)."""
+"""What Redis lost is sent again, marked (G4), and kept as long again; no level tells of it (G1)."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
-from helpers.processes.waiting import wait_until
+from helpers.processes.waiting import still, wait_until
+from helpers.redis.clusters import with_replica
+from helpers.redis.log import logged
 from helpers.redis.proxy import Proxy
-from helpers.stories.scenario import environ, partition
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import environ, log_length
+from helpers.stories.spools import abandoned, files_of, numbers_logged
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
-from memorybus.clock import SYSTEM
+from memorybus.clock import SYSTEM, SystemClock
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.ids import new_id
 from memorybus.log.entry import decode_entry
-from memorybus.log.stream import EventLog
+from memorybus.log.replication import Replication
 from memorybus.outbox.files import SpoolFiles
 from memorybus.outbox.rules import SendingContext
-from memorybus.outbox.sender import Sender
+from memorybus.outbox.sender import Sender, drain_orphans
 from memorybus.outbox.spool import DELIVERED_SUFFIX, Spool
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
@@ -33,12 +38,9 @@ def turns(session: Session, first: int, count: int) -> None:
         session.turn_completed(f"turn {number}", "ok", ordinal=number)
 
 
-def marks(settings: Settings, session: str = "s") -> list[bool]:
-    """Return, for each entry of a session's partition, whether it was sent again."""
-    client = connect_redis(settings)
-    found = EventLog(client, settings).read(partition(settings, session), count=100_000)
-    client.close()
-    return [event.resent for event in found]
+def marks(settings: Settings) -> list[bool]:
+    """Return, for each entry of the log, whether it was sent again."""
+    return [event.resent for event in logged(settings)]
 
 
 def put(spool: Spool, number: int) -> int:
@@ -99,8 +101,11 @@ def test_an_entry_says_that_it_came_again(name, said):
 # -- what a living agent sends again --------------------------------------------------------------
 
 
-def test_a_lost_tail_comes_again_marked(redis_server, make_settings):
-    """G4: what Redis had and lost comes again marked; what is published afterwards does not."""
+def test_a_lost_tail_comes_again_marked(redis_server, make_settings, caplog):
+    """G1, G4: what Redis had and lost comes again marked; what is published afterwards does not.
+
+    It is noticed on a living connection before the rows are deleted, and told of.
+    """
     settings = make_settings(spool_keep=2.0)
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
@@ -112,6 +117,7 @@ def test_a_lost_tail_comes_again_marked(redis_server, make_settings):
         turns(session, 9, 5)
         assert bus.flush("logged", 25)
     assert marks(settings) == [True] * 10 + [False] * 5
+    assert "lost its tail" in caplog.text
 
 
 def test_a_send_whose_reply_was_lost_is_in_doubt(redis_server, settings, spool, short_dir):
@@ -129,21 +135,6 @@ def test_a_send_whose_reply_was_lost_is_in_doubt(redis_server, settings, spool, 
     assert sent_fields(redis_server.client(), settings) == [True, False]
     client.close()
     proxy.close()
-
-
-def test_what_redis_refused_is_not_marked(make_redis, make_settings):
-    """G4: an event that Redis had no memory for was never there: no provider is asked for it."""
-    server = make_redis()
-    settings = make_settings(url=server.url)
-    with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", warm=False)
-        assert bus.flush("logged", 25)
-        server.client().config_set("maxmemory", "1")
-        turns(session, 0, 5)
-        wait_until(lambda: "maxmemory" in bus.problem, "the problem is named")
-        server.client().config_set("maxmemory", "0")
-        assert bus.flush("logged", 25)
-    assert marks(settings) == [False] * 6
 
 
 # -- across owners of a spool ----------------------------------------------------------------------
@@ -216,3 +207,125 @@ def test_saved_rows_are_in_doubt(redis_client, settings, spool):
     sender_of(fresh, redis_client, settings).send()
     assert sent_fields(redis_client, settings) == [True, False]
     fresh.close()
+
+
+KEPT: Any = {"spool_keep": 300.0}
+"""Rows are in the spool as long as a test runs, and nobody compares for their deletion."""
+
+
+def comes_back_empty(bus: MemoryBus, master: RedisServer, settings: Settings) -> None:
+    """Kill a server and start it without its data; a recall's request is the first to notice."""
+    master.kill()
+    master.start()
+    bus.session("s", warm=False).queue_prefetch("what did I say")
+    asked = f"{settings.namespace}:want:*"
+    wait_until(lambda: list(master.client().scan_iter(asked)), "the recall is asked for")
+
+
+def is_emptied(_: MemoryBus, master: RedisServer, __: Settings) -> None:
+    """Delete everything beneath living connections: nobody can notice."""
+    master.client().flushall()
+
+
+@pytest.mark.parametrize("level", ["logged", "replicated"])
+@pytest.mark.parametrize("lose", [comes_back_empty, is_emptied])
+def test_what_redis_lost_is_sent_again_before_a_flush_is_answered(
+    make_redis, make_settings, lose, level
+):
+    """G1: a level is told of events that Redis has when it is asked, not of those it once had."""
+    master, _ = with_replica(make_redis)
+    settings = make_settings(url=master.url, **KEPT)
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("a", "b")
+        assert bus.flush(level, 25), bus.problem
+        count = log_length(master.client(), settings)
+        assert count == 2
+        lose(bus, master, settings)
+        assert bus.flush(level, 25), bus.problem
+        assert log_length(master.client(), settings) == count
+
+
+def test_a_spool_is_not_discarded_over_a_loss(make_redis, make_settings, monkeypatch):
+    """G1: a dead process's spool stays if Redis lost it while a replica was being asked."""
+    server = make_redis()
+    settings = make_settings(url=server.url, spool_keep=0.0, compress_min_bytes=1 << 30)
+    path = abandoned(settings, 3)
+    client = connect_redis(settings)
+    lost: list[bool] = []
+
+    def is_replicated(_: Replication) -> bool:
+        if not lost:
+            lost.append(bool(server.client().flushall()))
+        return True
+
+    monkeypatch.setattr(Replication, "is_replicated", is_replicated)
+    drain_orphans(files_of(settings), client, SendingContext(settings))
+    assert lost
+    assert path.exists()
+    drain_orphans(files_of(settings), client, SendingContext(settings))
+    assert numbers_logged(server.client(), settings) == [0, 1, 2]
+    client.close()
+
+
+KEEP = 300.0
+
+
+class AheadClock(SystemClock):
+    """The machine's clock, but for what a test has skipped."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        """Return monotonic seconds, skipped ones included."""
+        return SYSTEM.monotonic() + self.ahead
+
+
+def wiped_while_away(server: RedisServer, bus: MemoryBus, clock: AheadClock) -> None:
+    """Kill a server and start it without its data, `KEEP` after the bus has noticed."""
+    server.kill()
+    bus.session("s", warm=False).turn_started("noticed")
+    wait_until(lambda: bus.problem, "the bus knows")
+    clock.ahead += KEEP  # first: once the server is back, the sender is quick to mark rows anew
+    server.start()
+
+
+def wiped_beneath(server: RedisServer, _: MemoryBus, clock: AheadClock) -> None:
+    """Delete everything; connections live on."""
+    server.client().flushall()
+    clock.ahead += KEEP
+
+
+@pytest.mark.parametrize("lose", [wiped_while_away, wiped_beneath])
+def test_what_is_sent_again_is_kept_as_long_again(make_redis, make_settings, lose):
+    """G1: rows that Redis lost and got again stay in the spool for `spool_keep` from then on."""
+    server, clock = make_redis(), AheadClock()
+    settings = make_settings(url=server.url, spool_keep=KEEP)
+    with MemoryBus(settings, clock=clock) as bus:
+        flusher, spool = bus.publisher.flusher, bus.publisher.spool
+        bus.session("s", warm=False).turn_completed("a", "b", ordinal=0)
+        assert bus.flush("logged", 25)
+        wait_until(lambda: flusher._retention._marks, "it is known when Redis had them")
+        lose(server, bus, clock)
+        assert bus.flush("logged", 25), bus.problem
+        wait_until(lambda: log_length(server.client(), settings) >= 2, "they are sent again")
+        wait_until(lambda: flusher._retention._marks, "and marked again")
+        wait_until(still(lambda: spool.size, 1.2), "some rounds pass")
+        assert spool._rows >= 2
+        clock.ahead += KEEP
+        wait_until(lambda: spool._rows == 0, "now they are deleted")
+
+
+def test_a_confirmation_ends_with_the_server_that_had_it(make_redis, make_settings):
+    """G1: `replicated` is not told of events that had to be sent again and nobody confirmed."""
+    master, replica = with_replica(make_redis)
+    settings = make_settings(url=master.url, spool_keep=KEEP)
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("a", "b")
+        assert bus.flush("replicated", 25)
+        count = log_length(master.client(), settings)
+        replica.kill()
+        master.kill()
+        master.start()
+        assert bus.flush("logged", 25), bus.problem
+        assert log_length(master.client(), settings) == count
+        assert not bus.flush("replicated", 1.0)

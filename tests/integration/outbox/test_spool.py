@@ -34,7 +34,6 @@ def _files(tmp_path: Path) -> SpoolFiles:
 
 
 def files_in(directory: Path, max_bytes: int = 1 << 30, disk_reserve: int = 0) -> SpoolFiles:
-    """Return the spools of a directory."""
     return SpoolFiles(
         directory, new_id, clock=SYSTEM, max_bytes=max_bytes, disk_reserve=disk_reserve
     )
@@ -165,23 +164,6 @@ def test_a_sequence_is_never_used_again(files):
     again = files.claim()
     assert again.producer == spool.producer
     assert put(again, 6) > used[-1]
-    again.close()
-
-
-def test_a_spool_that_lost_its_tail_uses_no_sequence_again(tmp_path):
-    """G1: what a power cut took from the file may be in Redis: its numbers are not given again."""
-    files = files_in(tmp_path / "s")
-    spool = files.claim()
-    put(spool, 0)
-    lost = [put(spool, number) for number in range(1, 5)]
-    spool.close()
-    db = sqlite3.connect(spool.path)
-    db.execute("delete from events where seq >= ?", (lost[0],))  # as if they had never been
-    db.commit()
-    db.close()
-    again = files.claim()
-    assert event_numbers(again) == [0]
-    assert again.producer != spool.producer or put(again, 9) > lost[-1]
     again.close()
 
 
@@ -390,15 +372,6 @@ def test_a_full_disk_refuses_and_can_drain(small_disk):
     spool.tidy()
     assert spool.path.with_suffix(".reserve").exists(), "there is a reserve again"
     spool.close()
-
-
-def test_closing_keeps_the_lock_file_free(files):
-    """G2: a closed spool can be locked by anybody at once."""
-    spool = files.claim()
-    spool.close()
-    lock = FileLock(spool.path.with_suffix(".lock"), timeout=0)
-    lock.acquire()
-    lock.release()
 
 
 def test_a_spool_that_is_no_database_is_named(tmp_path):

@@ -79,17 +79,14 @@ def _provider(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provid
 
 
 def contents(facts: Iterable[Fact]) -> list[str]:
-    """Return what facts say."""
     return [fact.content for fact in facts]
 
 
 def rows(facts: Iterable[Fact]) -> list[int]:
-    """Return the rows of facts."""
     return [fact.id for fact in facts]
 
 
 def among(found: Iterable[int], everything: Sequence[Fact]) -> list[str]:
-    """Return what the facts in some rows say."""
     by_row = {fact.id: fact.content for fact in everything}
     return [by_row[row] for row in found]
 

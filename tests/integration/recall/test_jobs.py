@@ -3,13 +3,16 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.providers.recalls import REPLY_SECONDS, SECRET, Recalls
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.recall.health import pause_after
 from memorybus.recall.model import RecallRequest, WarmAsk
@@ -24,6 +27,9 @@ RQ alone would take minutes.
 MANY_SESSIONS = 60
 """Sessions: few enough that none's question is too old (`JOB_TTL_SECONDS`) when its turn comes."""
 
+KIND = {"kind": "helpers.providers.recalls:Answering"}
+ANSWERING: Any = {"providers": ("rec",), "provider": {"rec": KIND}}
+
 TESTS = Path(__file__).parents[2]
 SHARED = {"rq:queues", "rq:workers"}
 """RQ's lists of queues and of processes: one entry each, taken away with the next look."""
@@ -35,19 +41,23 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
 
 
-@pytest.fixture(name="recalls")
-def _recalls(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[Recalls]:
-    """Return one provider's recalls; nothing runs yet."""
-    settings = make_settings(
-        providers=("rec",), provider={"rec": {"kind": "helpers.providers.recalls:Answering"}}
-    )
-    recalls = Recalls(settings, redis_client)
+@contextmanager
+def recalls_of(settings: Settings, client: redis.Redis) -> Iterator[Recalls]:
+    """Yield the recalls of providers; in the end nothing blocks, and nothing runs."""
+    recalls = Recalls(settings, client)
     try:
         yield recalls
     finally:
         for name in ("block", "stubborn"):
             recalls.file(name).unlink(missing_ok=True)
         recalls.stop()
+
+
+@pytest.fixture(name="recalls")
+def _recalls(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[Recalls]:
+    """Return one provider's recalls; nothing runs yet."""
+    with recalls_of(make_settings(**ANSWERING), redis_client) as recalls:
+        yield recalls
 
 
 def elapsed_since(begin: float) -> float:
@@ -167,21 +177,13 @@ def test_a_live_process_keeps_its_slow_job(recalls):
 def test_recalls_go_on_after_redis_was_killed(make_redis, make_settings):
     """G9: a recall process outlives its Redis and answers within seconds of its return."""
     server = make_redis(appendonly="yes", appendfsync="always")
-    settings = make_settings(
-        url=server.url,
-        providers=("rec",),
-        provider={"rec": {"kind": "helpers.providers.recalls:Answering"}},
-    )
-    recalls = Recalls(settings, server.client())
-    try:
+    with recalls_of(make_settings(url=server.url, **ANSWERING), server.client()) as recalls:
         recalls.start()
         recalls.ask("s", "before")
         recalls.answered("s", "before")
         server.restart()
         recalls.ask("s", "after")
         recalls.answered("s", "after", REPEAT_SECONDS)
-    finally:
-        recalls.stop()
 
 
 def test_jobs_may_have_a_redis_of_their_own(make_redis, make_settings):
@@ -189,14 +191,8 @@ def test_jobs_may_have_a_redis_of_their_own(make_redis, make_settings):
     jobs' Redis loses questions, and the next one is answered.
     """
     log, jobs = make_redis(), make_redis()
-    settings = make_settings(
-        url=log.url,
-        jobs_url=jobs.url,
-        providers=("rec",),
-        provider={"rec": {"kind": "helpers.providers.recalls:Answering"}},
-    )
-    recalls = Recalls(settings, log.client())
-    try:
+    settings = make_settings(url=log.url, jobs_url=jobs.url, **ANSWERING)
+    with recalls_of(settings, log.client()) as recalls:
         recalls.start()
         recalls.ask("s", "walnut")
         recalls.answered("s", "walnut")
@@ -205,8 +201,6 @@ def test_jobs_may_have_a_redis_of_their_own(make_redis, make_settings):
         jobs.restart()
         recalls.ask("s", "hazel")
         recalls.answered("s", "hazel", REPEAT_SECONDS)
-    finally:
-        recalls.stop()
 
 
 GARBAGE: dict[bytes, dict[str, str]] = {
@@ -253,12 +247,8 @@ def test_a_hanging_recall_is_interrupted(redis_client, make_settings, recalls):
 
 def test_a_recall_that_cannot_be_interrupted_ends_its_process(redis_client, make_settings):
     """G10: a provider that swallows its time-out loses its process; another provider's goes on."""
-    kind = {"kind": "helpers.providers.recalls:Answering"}
-    settings = make_settings(
-        recall_timeout=2.0, providers=("bad", "good"), provider={"bad": kind, "good": kind}
-    )
-    recalls = Recalls(settings, redis_client)
-    try:
+    two = {"providers": ("bad", "good"), "provider": {"bad": KIND, "good": KIND}}
+    with recalls_of(make_settings(recall_timeout=2.0, **two), redis_client) as recalls:
         recalls.file("stubborn").touch()
         recalls.start()
         recalls.ask("s", "hangs", ["bad"])
@@ -272,9 +262,6 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(redis_client, make
         recalls.file("stubborn").unlink()
         recalls.answered("s", "hangs")
         assert stuck not in {pid for pid, what in recalls.notes()[-2:]}
-    finally:
-        recalls.file("stubborn").unlink(missing_ok=True)
-        recalls.stop()
 
 
 # -- bounded in number ----------------------------------------------------------------------------

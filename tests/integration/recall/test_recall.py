@@ -10,15 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from helpers.processes.processes import Spawn
 from helpers.processes.stalls import MARGIN, Witness
 from helpers.processes.threads import side_by_side
 from helpers.processes.waiting import wait_until
-from helpers.redis.servers import RedisServer
-from helpers.stories.scenario import recorded, thread_worker, worker
+from helpers.redis.served import Served, served
+from helpers.stories.scenario import recorded, thread_worker
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
-from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, NoWorker
 from memorybus.recall.model import RecallRequest, WarmResult
 from memorybus.recall.queue import JOB, queue_name
@@ -29,57 +27,28 @@ from rq.serializers import JSONSerializer
 pytestmark = pytest.mark.xdist_group("recall")
 
 
-class World:
-    """A server and a worker with recall processes, shared by the tests of this module."""
-
-    def __init__(self, settings: Settings, client: redis.Redis) -> None:
-        self.settings = settings
-        self.client = client
-        self.keys = Keys(settings.namespace)
-
-    def queue(self, provider: str) -> Queue:
-        """Return a provider's RQ queue."""
-        return Queue(
-            queue_name(self.settings.namespace, provider),
-            connection=self.client,
-            serializer=JSONSerializer,
-        )
+KINDS = {"rec": "Transactional", "other": "Keyed", "trash": "Garbage", "loud": "RaisingRecall"}
 
 
 @pytest.fixture(scope="module", name="world")
-def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    directory = tmp_path_factory.mktemp("recall")
-    server = RedisServer()
-    server.start()
-    kinds = {"rec": "Transactional", "other": "Keyed", "trash": "Garbage", "loud": "RaisingRecall"}
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     tables = {
         name: {"kind": f"helpers.providers.recording:{kind}", "speaker": name}
-        for name, kind in kinds.items()
+        for name, kind in KINDS.items()
     }
-    settings = Settings(
-        url=server.url,
-        namespace="recalled",
-        data_dir=directory,
-        providers=tuple(kinds),
-        provider=tables,
-        # However slow the machine, a recall has what it asks for, and a read finds it in time.
-        recall_wait=60.0,
-        recall_timeout=60.0,
-        recall_budget=600,
-        prefetch_deadline=20.0,
-    )
-    spawner = Spawn(directory, f"recall-{os.getpid()}", directory)
-    try:
-        child = worker(spawner, settings, jobs=1)
-        yield World(settings, server.client())
-        assert child.alive, child.output()
-    finally:
-        spawner.end_all()
-        server.remove()
+    options = {"providers": tuple(KINDS), "provider": tables, "recall_budget": 600}
+    with served(tmp_path_factory, "recalled", **options) as world:
+        yield world
+
+
+def queue_of(world: Served, provider: str) -> Queue:
+    """Return a provider's RQ queue."""
+    name = queue_name(world.settings.namespace, provider)
+    return Queue(name, connection=world.client, serializer=JSONSerializer)
 
 
 @pytest.fixture(name="bus")
-def _bus(world: World) -> Iterator[MemoryBus]:
+def _bus(world: Served) -> Iterator[MemoryBus]:
     with MemoryBus.connect(world.settings) as bus:
         yield bus
 
@@ -309,9 +278,8 @@ def test_garbage_fails_visibly_and_alone(world, bus, user):
     assert set(found.missing) == {"trash", "loud"}
     assert "no recall today" in found.missing["loud"]
     assert "no answer in time" not in found.missing["trash"]
-    wait_until(
-        lambda: world.client.zcard(f"rq:failed:{world.queue('loud').name}") > 0, "the job failed"
-    )
+    failed = f"rq:failed:{queue_of(world, 'loud').name}"
+    wait_until(lambda: world.client.zcard(failed) > 0, "the job failed")
 
 
 def test_an_error_is_not_cached_as_empty(world, bus, user):
@@ -331,7 +299,7 @@ def test_a_jobs_webhooks_are_not_called(world, bus, user):
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         url = f"http://127.0.0.1:{theirs.getsockname()[1]}/"
         told = [Webhook(url, "failed", timeout=1), Webhook(url, "finished", timeout=1)]
-        world.queue("rec").enqueue("os.system", "true", webhooks=told)
+        queue_of(world, "rec").enqueue("os.system", "true", webhooks=told)
         session = bus.session("s", user=user, warm=False)
         session.turn_completed("walnut", "ok")
         session.queue_prefetch("walnut")
@@ -344,7 +312,7 @@ def test_a_jobs_webhooks_are_not_called(world, bus, user):
 def test_a_job_naming_another_callable_is_refused(world, bus, user, tmp_path):
     """G10: a job that names `os.system` fails without effect, its callbacks too; recalls go on."""
     victim = tmp_path / "victim"
-    queue = world.queue("rec")
+    queue = queue_of(world, "rec")
     bad = queue.enqueue("os.system", f"touch {victim}")
     worse = queue.enqueue("subprocess.run", ["touch", str(victim)])
     called = queue.enqueue(
@@ -370,7 +338,7 @@ def test_a_job_naming_another_callable_is_refused(world, bus, user, tmp_path):
     warm(session, "walnut")
 
 
-def _reasons(world: World, job: str) -> bytes:
+def _reasons(world: Served, job: str) -> bytes:
     results: Any = world.client.xrevrange(f"rq:results:{job}", count=1)
     packed = results[0][1].get(b"exc_string", b"") if results else b""
     return zlib.decompress(base64.b64decode(packed)) if packed else b""

@@ -115,7 +115,6 @@ class Held:
         self.asked, self.go_on = threading.Event(), threading.Event()
 
     def prefetch(self, query: str, ctx: RecallContext) -> list[Recollection]:
-        """Wait, then answer."""
         self.asked.set()
         assert self.go_on.wait(WAIT_SECONDS)
         return [Recollection(f"{PIN}, for {query}")]

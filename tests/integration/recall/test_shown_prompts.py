@@ -2,12 +2,12 @@
 
 import msgspec
 import pytest
+from helpers.redis.log import logged
 from helpers.stories.scenario import PATIENT
 from helpers.stories.world import World
 from helpers.web.pages import looked_at
 from memorybus.events import Recalled, TurnCompleted
 from memorybus.history.history import History
-from memorybus.log.stream import START, EventLog
 from memorybus_console.operations.events.story import PromptShown, PromptWithout
 
 pytestmark = pytest.mark.timeout(240)
@@ -45,7 +45,6 @@ def ask(world, *prompts, session="s", user=None):
 
 
 def records(world: World):
-    """Return the envelopes of all records."""
     history = History.from_settings(world.redis, world.settings)
     events = (event.envelope for event in history.scan())
     return [envelope for envelope in events if isinstance(envelope.event, Recalled)]
@@ -168,7 +167,5 @@ def test_forgetting_a_person_forgets_what_others_were_shown_of_them(make_world):
     done = world.result("forget", "--user", "ann", "--yes", "--reason", "she asked")
 
     assert done["problems"] == []
-    log = EventLog(world.redis, world.settings)
-    left = [event.envelope for p in range(16) for event in log.read(p, START, 999)]
-    assert [each.scope.user for each in left if isinstance(each.event, Recalled)] == []
+    assert [one for one in logged(world.settings) if isinstance(one.envelope.event, Recalled)] == []
     assert records(world) == []

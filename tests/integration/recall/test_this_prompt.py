@@ -1,8 +1,9 @@
 """`Session.prefetch` answers the prompt it is given, by real workers, and never waits too long."""
 
+import json
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import children_of
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
+from helpers.redis.served import Served, served
 from helpers.redis.servers import unreachable_client
 from helpers.stories.scenario import NAME, PATIENT, recorded, wait_applied, worker
 from memorybus.agent.client import MemoryBus
@@ -23,6 +25,8 @@ from memorybus.recall.model import build_request
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import InstancePause
 from memorybus_console.operations.stores import Stores
+
+pytestmark = pytest.mark.xdist_group("this_prompt")
 
 HOLO = "holographic"
 FACTS = {
@@ -41,9 +45,28 @@ def _sure(redis_url: str, make_settings: MakeSettings) -> Settings:
     return make_settings(url=redis_url, providers=(HOLO,), **SURE)
 
 
-def told(bus: MemoryBus, name: str = "s") -> Session:
+@pytest.fixture(scope="module", name="world")
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    options = {"providers": (HOLO,), "prefetch_wait": 30.0}
+    with served(tmp_path_factory, "prompts", **options) as world:
+        yield world
+
+
+@pytest.fixture(name="bus")
+def _bus(world: Served) -> Iterator[MemoryBus]:
+    with MemoryBus.connect(world.settings) as bus:
+        yield bus
+
+
+@pytest.fixture(name="user")
+def _user(request: pytest.FixtureRequest) -> str:
+    """Return a user of this test's own."""
+    return str(request.node.name)
+
+
+def told(bus: MemoryBus, name: str = "s", user: str | None = None) -> Session:
     """Return a session that has told all facts, as the log has them."""
-    session = bus.session(name, warm=False)
+    session = bus.session(name, user=user, warm=False)
     for number, fact in enumerate(FACTS.values()):
         session.turn_completed(fact, "I see.", ordinal=number)
     assert bus.flush(timeout=30)
@@ -56,18 +79,16 @@ def answered(session: Session) -> Callable[[], bool]:
 
 
 @pytest.mark.timeout(240)
-def test_each_prompt_gets_its_own_answer(sure, spawn):
+def test_each_prompt_gets_its_own_answer(bus, user):
     """Topics change at each prompt: each block answers this one, and "ok" gets none."""
-    worker(spawn, sure, jobs=1)
-    with MemoryBus.connect(sure) as bus:
-        session = told(bus)
-        wait_until(answered(session), "all that was told is recalled", 60)
-        for asked, fact in FACTS.items():
-            block = session.prefetch(asked)
-            found = sorted((block.find(one), one) for one in FACTS.values() if one in block)
-            assert found[0][1] == fact, "before what was said around it"
-            assert session.prefetch("ok, thanks") == ""
-        assert session.prefetch("Who won the regatta of Utrecht?") == ""
+    session = told(bus, user=user)
+    wait_until(answered(session), "all that was told is recalled", 60)
+    for asked, fact in FACTS.items():
+        block = session.prefetch(asked)
+        found = sorted((block.find(one), one) for one in FACTS.values() if one in block)
+        assert found[0][1] == fact, "before what was said around it"
+        assert session.prefetch("ok, thanks") == ""
+    assert session.prefetch("Who won the regatta of Utrecht?") == ""
 
 
 @pytest.mark.timeout(240)
@@ -144,80 +165,58 @@ def test_an_answer_before_events_are_in_the_log_is_asked_again(
 
 
 @pytest.mark.timeout(240)
-def test_what_the_window_holds_is_not_recalled(sure, spawn):
+def test_what_the_window_holds_is_not_recalled(bus, user):
     """A memory that the conversation shows is left out, warm or fresh; others are given."""
-    worker(spawn, sure, jobs=1)
     prompt = "What of the parrot, the heron and the roof?"
     parrot, *others = FACTS.values()
-    with MemoryBus.connect(sure) as bus:
-        session = told(bus)
-        wait_until(lambda: all(fact in session.prefetch(prompt) for fact in FACTS.values()), "all")
-        for name in ("s", "fresh"):
-            block = bus.session(name, warm=False).prefetch(
-                prompt, known=[{"role": "user", "content": f"Hello!\n{parrot} Really."}]
-            )
-            assert parrot not in block
-            assert all(fact in block for fact in others)
+    session = told(bus, user=user)
+    wait_until(lambda: all(fact in session.prefetch(prompt) for fact in FACTS.values()), "all")
+    for name in ("s", "fresh"):
+        block = bus.session(name, user=user, warm=False).prefetch(
+            prompt, known=[{"role": "user", "content": f"Hello!\n{parrot} Really."}]
+        )
+        assert parrot not in block
+        assert all(fact in block for fact in others)
 
 
 @pytest.mark.timeout(240)
-def test_a_prompt_that_only_points_back_is_asked_with_the_one_before(sure, spawn):
+def test_a_prompt_that_only_points_back_is_asked_with_the_one_before(bus, user):
     """ "And when is that?" is about the last prompt that named something, across an "ok"."""
-    worker(spawn, sure, jobs=1)
-    with MemoryBus.connect(sure) as bus:
-        session = told(bus)
-        wait_until(answered(session), "all that was told is recalled", 60)
-        assert session.prefetch("and when is that?") != ""
-        assert bus.session("another", warm=False).prefetch("and when is that?") == ""
-        session.prefetch("Where does the heron nest?")
-        session.prefetch("ok")
-        assert FACTS["Where does the heron nest?"] in session.prefetch("why there?")
-        assert FACTS["Where does the heron nest?"] in session.branch("b").prefetch("and why?")
+    session = told(bus, user=user)
+    wait_until(answered(session), "all that was told is recalled", 60)
+    assert session.prefetch("and when is that?") != ""
+    assert bus.session("another", user=user, warm=False).prefetch("and when is that?") == ""
+    session.prefetch("Where does the heron nest?")
+    session.prefetch("ok")
+    assert FACTS["Where does the heron nest?"] in session.prefetch("why there?")
+    assert FACTS["Where does the heron nest?"] in session.branch("b").prefetch("and why?")
 
 
 @pytest.mark.timeout(240)
-def test_a_session_that_opens_with_hello_gets_what_matters_most(sure, spawn):
-    """A first prompt without a topic is never answered by "" if something is known."""
-    worker(spawn, sure, jobs=1)
-    with MemoryBus.connect(sure) as bus:
-        wait_until(answered(told(bus)), "all that was told is recalled", 60)
-        later = bus.session("later", warm=False)
-        [(name, lines)] = later.recalled_lines("hello!")
-        assert name == HOLO
-        assert "parrot" in str(lines)
-        assert later.recalled_lines("hello!") == []
-        another = bus.session("another", warm=False)
-        assert another.recalled_lines("Hey, how are you?") == [(name, lines)]
-
-
-@pytest.mark.timeout(240)
-def test_how_prompts_were_answered_is_counted(sure, spawn):
+def test_how_prompts_were_answered_is_counted(world, user):
     """The status says by provider how many answers were fresh, warm, late, or nothing."""
-    worker(spawn, sure, jobs=1)
-    with MemoryBus.connect(sure) as bus:
-        session = told(bus)
+    before = read_status(world.settings).jobs[0].prompts
+    with MemoryBus.connect(world.settings) as bus:
+        session = told(bus, user=user)
         wait_until(answered(session), "all that was told is recalled", 60)
         for asked in (*FACTS, list(FACTS)[-1]):  # the last one is warm the second time
             session.prefetch(asked)
-    [jobs] = read_status(sure).jobs
-    assert jobs.prompts.fresh >= len(FACTS)
-    assert jobs.prompts.warm >= 1
+    [jobs] = read_status(world.settings).jobs
+    assert jobs.prompts.fresh >= before.fresh + len(FACTS)
+    assert jobs.prompts.warm >= before.warm + 1
     assert jobs.prompts.mean_ms is not None
 
 
-def test_a_prompt_that_was_overtaken_is_answered_all_the_same(redis_client, sure, spawn):
+def test_a_prompt_that_was_overtaken_is_answered_all_the_same(world, bus, user):
     """Who waits gets a reply, also if the session has asked something else meanwhile."""
-    worker(spawn, sure, jobs=1)
-    keys = Keys(sure.namespace)
-    with MemoryBus.connect(sure) as bus:
-        session = told(bus)
-        wait_until(answered(session), "all that was told is recalled", 60)
-        want = build_request(session.scope, session.ref, "the parrot", 2_000)
-        soon = round(time.time() * 1000) + 60_000
-        older_than_all = 0
-        ask = prompt_asks.PromptAsk("f" * 32, session.slot, older_than_all, want, soon)
-        prompt_asks.put_question(redis_client, keys, ask, [HOLO])
-        reply = prompt_asks.await_reply(redis_client, keys, ask, 4.0)
+    session = told(bus, user=user)
+    wait_until(answered(session), "all that was told is recalled", 60)
+    want = build_request(session.scope, session.ref, "the parrot", 2_000)
+    soon = round(time.time() * 1000) + 60_000
+    older_than_all = 0
+    ask = prompt_asks.PromptAsk("f" * 32, session.slot, older_than_all, want, soon)
+    prompt_asks.put_question(world.client, world.keys, ask, [HOLO])
+    reply = prompt_asks.await_reply(world.client, world.keys, ask, 4.0)
     assert reply is not None
     assert reply.result is not None
     assert "Admiral" in str(reply.result.lines)
@@ -283,3 +282,36 @@ def test_counts_that_could_not_be_told_are_kept(settings):
         report_counts(client, keys, counted)
         [found] = read_counts(client, keys, ["notes"]).values()
     assert found == PromptCounts(fresh=1, nothing=1, waited_ms=7)
+
+
+JANUARY, MARCH = 1_767_225_600_000, 1_772_323_200_000
+QUESTION = "Where do I live?"
+
+
+def test_what_was_known_then(make_world):
+    """What was said later does not count; who cannot say is named with the reason (G9)."""
+    world = make_world(providers=("holographic", "builtin"))
+    world.worker()
+    with world.bus() as bus:
+        session = bus.session("s", user="ana", warm=False)
+        session.turn_completed("I live in Lisbon", "", at=JANUARY)
+        session.turn_completed("I moved to Oslo", "", at=MARCH)
+        assert bus.flush("logged", 30)
+        then = bus.recall(QUESTION, user="ana", as_of=MARCH - 1, timeout=30)
+        now = bus.recall(QUESTION, user="ana", timeout=30)
+
+    assert [(one.text, one.until) for one in then.results] == [("I live in Lisbon", None)]
+    assert list(then.missing) == ["builtin"]
+    assert "it keeps no times" in then.missing["builtin"]
+    assert {(one.text, one.until, one.before) for one in now.results} == {
+        ("I moved to Oslo", None, ""),
+        ("I live in Lisbon", None, ""),
+    }
+    assert "[2026-03-01, user] I moved to Oslo" in now.text
+    assert now.missing == {}
+
+    asked = ("recall", QUESTION, "--user", "ana", "--json", "--as-of")
+    done = world.run(*asked, "2026-02-01")
+    assert [one["text"] for one in json.loads(done.stdout)["results"]] == ["I live in Lisbon"]
+    assert "builtin did not answer" in done.stderr
+    assert world.run(*asked, "last week").returncode == 2

@@ -11,6 +11,7 @@ from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import effects, state_digest, texts
 from helpers.redis.clusters import RedisCluster, lengths, running
+from helpers.redis.log import logged
 from helpers.redis.servers import RedisServer
 from helpers.stories.rebuilding import NEXT, drop, frozen, ran, swap
 from helpers.stories.replaying import replay
@@ -86,15 +87,6 @@ def assert_once_in_order(
         mine = [text for text in found if text.startswith(f"{name} ")]
         assert mine == [f"{name} {number}" for number in range(count)]
     assert len(found) == count * len(names)
-
-
-def resent(settings: Settings) -> int:
-    """Count the entries that say that they were in the log before."""
-    redis = connect_redis(settings)
-    log = EventLog(redis, settings)
-    found = [event for p in range(settings.partitions) for event in log.read(p, count=10_000)]
-    redis.close()
-    return sum(event.resent for event in found)
 
 
 def wait_for(settings: Settings, count: int, timeout: float = 40) -> None:
@@ -334,7 +326,7 @@ def test_a_replica_takes_over(own_cluster, redis_server, make_settings):
             lambda: read_status(settings).workers[0].heartbeat_at > shown.heartbeat_at,
             "the worker shows itself again",
         )
-    assert resent(settings) >= 20, "what the shard lost was found"
+    assert sum(one.resent for one in logged(settings)) >= 20, "what the shard lost was found"
     assert_once_in_order(settings, names, 60)
 
 

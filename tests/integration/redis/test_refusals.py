@@ -110,7 +110,6 @@ def test_a_worker_logs_a_lasting_refusal_a_few_times(
 
 
 def lines_with(child: Child, words: str) -> list[str]:
-    """Return the lines of a child that have these words."""
     return [line for line in child.output().splitlines() if words in line]
 
 
@@ -186,7 +185,6 @@ def test_lanes_look_again_soon_after_redis_is_back(private_redis, make_settings,
 
 
 def all_owned(settings: Settings) -> bool:
-    """Say whether every lane has an owner."""
     try:
         return all(one.lanes_owned == one.lanes for one in read_status(settings).providers)
     except LogUnavailable:

@@ -505,7 +505,6 @@ def test_park_is_fenced_and_puts_an_event_aside_once(redis_client, keys):
 
 
 def warm(client: redis.Redis, keys: Keys, generation: int, result: bytes) -> bool:
-    """Store a result; return whether it is the one that is there."""
     scripts.run(client, scripts.store_warm(keys, "slot", "p", generation, result, 60_000))
     return client.hget(keys.warm("slot"), "p") == result
 

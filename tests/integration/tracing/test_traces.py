@@ -9,6 +9,7 @@ import pytest
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
+from helpers.redis.log import logged
 from helpers.services.fake_http import serving
 from helpers.stories.scenario import PATIENT, environ, home, recorded, thread_worker
 from helpers.tracing.collector import FakeCollector, Received
@@ -16,8 +17,6 @@ from helpers.tracing.spans import Kept, context_of, is_linked, kept, traceparent
 from memorybus.agent.aio import AsyncMemoryBus
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.log.stream import EventLog
-from memorybus.redis.connect import connect_redis
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON, TraceIdRatioBased
 from opentelemetry.trace import Tracer
@@ -46,12 +45,7 @@ def told(settings: Settings, *texts: str) -> None:
 
 def in_log(settings: Settings) -> list[str]:
     """Return what the envelopes in the log say of their publishers' spans."""
-    client = connect_redis(settings)
-    try:
-        log = EventLog(client, settings)
-        return [e.envelope.trace for p in range(settings.partitions) for e in log.read(p)]
-    finally:
-        client.close()
+    return [event.envelope.trace for event in logged(settings)]
 
 
 def counts(span: ReadableSpan) -> int:

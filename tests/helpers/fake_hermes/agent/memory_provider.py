@@ -5,18 +5,15 @@ class MemoryProvider:
     """Hooks that do nothing."""
 
     def is_available(self):
-        """Say yes."""
         return True
 
     def initialize(self, session_id, **kwargs):
         """Do nothing."""
 
     def system_prompt_block(self):
-        """Return nothing."""
         return ""
 
     def prefetch(self, query, *, session_id=""):
-        """Return nothing."""
         return ""
 
     def queue_prefetch(self, query, *, session_id=""):
@@ -26,7 +23,6 @@ class MemoryProvider:
         """Do nothing."""
 
     def get_tool_schemas(self):
-        """Return nothing."""
         return []
 
     def on_turn_start(self, turn_number, message, **kwargs):
@@ -39,7 +35,6 @@ class MemoryProvider:
         """Do nothing."""
 
     def on_pre_compress(self, messages):
-        """Return nothing."""
         return ""
 
     def on_delegation(self, task, result, *, child_session_id="", **kwargs):

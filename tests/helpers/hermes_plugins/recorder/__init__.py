@@ -22,7 +22,6 @@ class Recorder(MemoryProvider):
     name = "recorder"
 
     def is_available(self):
-        """Say yes."""
         return True
 
     def initialize(self, session_id, **kwargs):
@@ -31,7 +30,6 @@ class Recorder(MemoryProvider):
         self._record("initialize", **kwargs)
 
     def sync_turn(self, user_content, assistant_content, *, session_id="", messages=None):
-        """Record a turn, or misbehave."""
         misdeed, _, path = user_content.partition(" ")[0].partition("=")
         doing = getattr(self, f"_{misdeed[1:]}", None) if misdeed.startswith("!") else None
         if doing is None:
@@ -40,11 +38,9 @@ class Recorder(MemoryProvider):
             doing(path, user_content, session_id, messages)
 
     def on_memory_write(self, action, target, content, metadata=None):
-        """Record a write."""
         self._record("memory", action=action, target=target, content=content, metadata=metadata)
 
     def on_turn_start(self, turn_number, message, **kwargs):
-        """Record."""
         self._record("turn_start", number=turn_number, message=message, details=kwargs)
 
     def on_session_end(self, messages):
@@ -59,11 +55,9 @@ class Recorder(MemoryProvider):
         self._record("switch", before=before, **kwargs)
 
     def on_pre_compress(self, messages):
-        """Contribute."""
         return f"{len(messages)} messages of {self.session}"
 
     def on_delegation(self, task, result, *, child_session_id="", **kwargs):
-        """Record."""
         self._record("delegation", task=task, result=result, child=child_session_id, details=kwargs)
 
     def prefetch(self, query, *, session_id=""):
@@ -73,17 +67,14 @@ class Recorder(MemoryProvider):
         return "\n\n".join(t for t in turns if any(word in t for word in query.split()))
 
     def get_tool_schemas(self):
-        """Return one tool."""
         parameters = {"type": "object", "properties": {}}
         return [{"name": "recorder_note", "description": "Note it.", "parameters": parameters}]
 
     def handle_tool_call(self, tool_name, args, **kwargs):
-        """Record."""
         self._record("tool", tool=tool_name, args=args)
         return json.dumps({"noted": args})
 
     def shutdown(self):
-        """Record."""
         self._record("shutdown")
 
     def _turn(self, text, session_id, messages):
@@ -144,5 +135,4 @@ def _calls():
 
 
 def register(ctx):
-    """Register as a memory provider."""
     ctx.register_memory_provider(Recorder())

@@ -24,7 +24,6 @@ class Writer(MemoryProvider):
     name = "writer"
 
     def initialize(self, session_id, **kwargs):
-        """Hold nothing yet."""
         self.unsent = []
         self.queue = queue.Queue()
         self.thread = None
@@ -34,7 +33,6 @@ class Writer(MemoryProvider):
             threading.Thread(target=self._begin, daemon=True).start()
 
     def sync_turn(self, user_content, assistant_content, *, session_id="", messages=None):
-        """Hand a turn to the writer, from a thread."""
         if not self.begun:
             return
         if user_content == "!polls":
@@ -42,7 +40,6 @@ class Writer(MemoryProvider):
         threading.Thread(target=self._hand_over, args=(user_content,), daemon=True).start()
 
     def shutdown(self):
-        """Send what is left."""
         self._send()
 
     def _begin(self):
@@ -90,5 +87,4 @@ def _home():
 
 
 def register(ctx):
-    """Register as a memory provider."""
     ctx.register_memory_provider(Writer())

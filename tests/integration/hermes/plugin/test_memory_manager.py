@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from helpers.redis.log import logged
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import (
@@ -18,8 +19,6 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.log.stream import EventLog
-from memorybus.redis.connect import connect_redis
 from memorybus_hermes.plugin.manager import MemoryManager, memory_managers
 from memorybus_hermes.plugin.provider import SYSTEM_PROMPT, HermesMemory
 
@@ -47,18 +46,12 @@ def _manager(new_manager: Callable[[], MemoryManager]) -> MemoryManager:
     return manager
 
 
-def logged(settings: Settings, *kinds: type[Event]) -> list[Envelope]:
+def envelopes(settings: Settings, *kinds: type[Event]) -> list[Envelope]:
     """Return what is in the log of some kinds: by time, and within a key in the log's order.
 
     Events of two keys may bear the same millisecond: which of them comes first is chance.
     """
-    client = connect_redis(settings)
-    try:
-        log = EventLog(client, settings)
-        pages = [log.read(place) for place in range(settings.partitions)]
-    finally:
-        client.close()
-    found = [one.envelope for page in pages for one in page]
+    found = [one.envelope for one in logged(settings)]
     return sorted((e for e in found if isinstance(e.event, kinds)), key=lambda e: e.at)
 
 
@@ -76,7 +69,7 @@ def test_a_turn_is_in_the_log_when_it_is_flushed(manager, settings):
 
     assert manager.flush_pending()
 
-    (found,) = logged(settings, TurnCompleted)
+    (found,) = envelopes(settings, TurnCompleted)
     assert isinstance(found.event, TurnCompleted)
     assert (found.event.user, found.event.ordinal) == ("I like tea.", 0)
     assert (found.scope.agent, found.scope.user, found.session.id) == ("coach", "alice", "s1")
@@ -114,7 +107,7 @@ def test_scaffolding_alone_is_no_turn(manager, settings):
         assert manager.prefetch_all(said) == ""
     assert manager.flush_pending()
 
-    assert logged(settings, TurnCompleted) == []
+    assert envelopes(settings, TurnCompleted) == []
 
 
 def test_a_boundary_ends_before_it_begins(manager, settings):
@@ -124,11 +117,11 @@ def test_a_boundary_ends_before_it_begins(manager, settings):
     manager.sync_all("hello", "Hello.", session_id="s2")
     assert manager.flush_pending()
 
-    (ended,) = logged(settings, SessionEnded)
-    (switched,) = logged(settings, SessionSwitched)
+    (ended,) = envelopes(settings, SessionEnded)
+    (switched,) = envelopes(settings, SessionSwitched)
     assert (ended.session.id, switched.session.id) == ("s1", "s2")
     assert ended.at <= switched.at
-    roots = {e.event.user: e.session.root for e in logged(settings, TurnCompleted)}
+    roots = {e.event.user: e.session.root for e in envelopes(settings, TurnCompleted)}
     assert roots == {"bye": "s1", "hello": "s2"}
 
 
@@ -146,7 +139,7 @@ def test_a_memory_tools_writes_are_published_once_each(manager, settings):
     manager.notify_memory_tool_write({"success": False}, {"action": "add", "content": "lost"})
     assert manager.flush_pending()
 
-    found = [e.event for e in logged(settings, MemoryWritten)]
+    found = [e.event for e in envelopes(settings, MemoryWritten)]
     assert [(e.action, e.store, e.content, e.old_text) for e in found] == [
         ("add", "user", "Likes tea.", ""),
         ("remove", "user", "", "Likes rum."),
@@ -160,7 +153,7 @@ def test_a_write_without_provenance_is_still_published(manager, settings):
     )
     assert manager.flush_pending()
 
-    assert len(logged(settings, MemoryWritten)) == 1
+    assert len(envelopes(settings, MemoryWritten)) == 1
 
 
 def test_two_managers_of_one_bus_keep_apart(bus, new_manager, settings):
@@ -171,7 +164,7 @@ def test_two_managers_of_one_bus_keep_apart(bus, new_manager, settings):
         manager.sync_all(f"I am {user}", "Hello.", session_id=f"of-{user}")
     assert bus.flush(timeout=25)
 
-    found = {e.scope.user: e.event for e in logged(settings, TurnCompleted)}
+    found = {e.scope.user: e.event for e in envelopes(settings, TurnCompleted)}
     assert {u: e.user for u, e in found.items()} == {
         "alice": "I am alice",
         "bob": "I am bob",
@@ -195,7 +188,7 @@ def test_managers_of_one_bus_share_what_they_saw_of_memory_files(
     writer.on_memory_write("add", "user", "Likes tea.", {"session_id": "s1", "tool_call_id": "c"})
     assert bus.flush(timeout=25)
 
-    found = [e.event for e in logged(settings, MemoryWritten)]
+    found = [e.event for e in envelopes(settings, MemoryWritten)]
     assert [e.content for e in found].count("Likes tea.") == 1
 
 
@@ -226,7 +219,7 @@ def test_a_shutdown_leaves_nothing_and_closes_nothing(manager, bus, settings):
     state = manager.shutdown_drain_state
     assert (state["status"], state["abandoned_writes"], state["active_tasks"]) == ("drained", 0, 0)
     assert bus.flush(timeout=25)
-    assert len(logged(settings, TurnCompleted)) == 1
+    assert len(envelopes(settings, TurnCompleted)) == 1
 
 
 def test_the_system_prompt_stays_the_same(manager):
@@ -254,4 +247,4 @@ def test_a_manager_before_its_start_does_nothing(new_manager, settings):
     assert manager.on_pre_compress([]) == ""
     assert manager.flush_pending()
 
-    assert logged(settings, TurnCompleted, SessionStarted, SessionEnded) == []
+    assert envelopes(settings, TurnCompleted, SessionStarted, SessionEnded) == []

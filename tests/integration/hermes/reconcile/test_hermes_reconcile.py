@@ -7,7 +7,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from filelock import FileLock
 from helpers.hermes import hermes_state
 from helpers.hermes.hermes_state import SUMMARY, HermesState
 from helpers.processes.waiting import wait_until
+from helpers.redis.log import logged
 from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.archive.tombstones import Tombstone
-from memorybus.clock import SYSTEM
+from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import LogUnavailable
 from memorybus.events import (
@@ -30,11 +33,9 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.log.stream import START, EventLog
 from memorybus.outbox.spool import write_note
 from memorybus.query.query import Query
 from memorybus.receipt import SpoolStats
-from memorybus.redis.connect import connect_redis
 from memorybus_console.operations.archive import open_archive
 from memorybus_console.views.reconciliation import report_parts
 from memorybus_hermes.home import HermesHome, find_home
@@ -103,23 +104,31 @@ Run = Callable[..., ReconcileReport]
 def _run(home: HermesHome, settings: Settings) -> Run:
     """Reconcile once."""
 
-    def run(**request: Any) -> ReconcileReport:
-        return Reconciliation(home, settings, ReconcileRequest(**request), SYSTEM, Silent()).run()
+    return partial(reconcile, home, settings)
 
-    return run
+
+def reconcile(home: HermesHome, settings: Settings, clock: Clock = SYSTEM, **request: Any) -> Any:
+    """Reconcile a home once; return the report."""
+    return Reconciliation(home, settings, ReconcileRequest(**request), clock, Silent()).run()
+
+
+@contextmanager
+def live(settings: Settings, name: str = "s", agent: str = "coder") -> Iterator[Session]:
+    """Yield a session as the plugin of a profile has it; in the end the log has what it told."""
+    with MemoryBus.connect(settings) as bus:
+        yield bus.session(name, agent=agent, platform="cli", warm=False)
+        assert bus.flush("logged", 25)
+
+
+def keep(home: HermesHome, name: str, text: str) -> None:
+    """Write one of Hermes's memory files."""
+    home.memories.mkdir(exist_ok=True)
+    (home.memories / name).write_text(text)
 
 
 def in_log(settings: Settings) -> list[Envelope]:
     """Return everything in the log."""
-    found: list[Envelope] = []
-    with connect_redis(settings) as redis:
-        log = EventLog(redis, settings)
-        for partition in range(settings.partitions):
-            after = START
-            while page := log.read(partition, after, 500):
-                found += [event.envelope for event in page]
-                after = page[-1].position.entry
-    return found
+    return [event.envelope for event in logged(settings)]
 
 
 def turns(settings: Settings) -> Counter[tuple[str, str, str]]:
@@ -157,8 +166,7 @@ def test_what_was_forgotten_stays_out(run, state, settings, home):
     """Turns and memory files of a forgotten person do not come back from Hermes's own storage."""
     state.session("s", user="ilse")
     state.turn("s", "My PIN is 4711", "Noted.")
-    home.memories.mkdir()
-    (home.memories / "USER.md").write_text("Ilse sails")
+    keep(home, "USER.md", "Ilse sails")
     assert run(apply=True).published == 1
     upto = max(one.at for one in in_log(settings))
     with closing(open_archive(settings)) as archive:
@@ -186,8 +194,7 @@ def test_a_dry_run_publishes_nothing(run, state, settings):
 def test_turns_of_a_live_plugin_are_recognised(run, state, settings):
     """A turn that a plugin published is known by its texts, also one with a footer; how often."""
     state.session("s")
-    with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", platform="cli")
+    with live(settings) as session:
         for number, answer in enumerate(("a0", "a1")):
             state.turn("s", f"q{number}", answer)
             session.turn_completed(f"q{number}", answer, ordinal=number)
@@ -195,7 +202,6 @@ def test_turns_of_a_live_plugin_are_recognised(run, state, settings):
         footed = "Done.\n\n(one file was not written)"
         session.turn_completed("write it", footed, ordinal=2, at=int(state.now * 1000) + 300)
         session.turn_completed("again", "a", ordinal=3)
-        assert bus.flush("logged")
     state.turn("s", "again", "a")
     state.turn("s", "again", "a")
     state.turn("s", "lost", "never published")
@@ -210,10 +216,8 @@ def test_the_same_words_close_together_are_told_apart(run, state, settings):
     state.session("s")
     state.turn("s", "continue", "first")
     state.turn("s", "continue", "second")
-    with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", platform="cli")
+    with live(settings) as session:
         session.turn_completed("continue", "second", ordinal=1, at=int(state.now * 1000))
-        assert bus.flush("logged")
     run(apply=True)
     assert turns(settings) == {("s", "continue", "first"): 1, ("s", "continue", "second"): 1}
 
@@ -254,9 +258,8 @@ def test_what_a_plugin_knows_of_a_session_holds(run, state, settings):
     state.end("old", "compression")
     state.session("s", parent="old")
     state.turn("s", "q", "a")
-    with MemoryBus.connect(settings) as bus:
-        bus.session("s", agent="coder", platform="cli")
-        assert bus.flush("logged")
+    with live(settings):
+        pass
     run(apply=True)
     roots = {e.session.root for e in in_log(settings) if e.session.id == "s"}
     assert roots == {"s"}
@@ -265,8 +268,7 @@ def test_what_a_plugin_knows_of_a_session_holds(run, state, settings):
 def test_what_was_undone_without_a_word_is_retracted_once(run, state, settings):
     """A gateway's `/undo` tells nobody: what the log has of it is retracted, once, in its order."""
     state.session("s")
-    with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", platform="cli", warm=False)
+    with live(settings) as session:
         said = ("tea", "TEA"), ("my PIN is 4711", "Noted."), ("tea", "TEA"), ("footed", "f")
         receipts, rows = [], []
         for number, (user, answer) in enumerate(said):
@@ -275,7 +277,6 @@ def test_what_was_undone_without_a_word_is_retracted_once(run, state, settings):
             told = answer + " *" * (user == "footed")  # Hermes hands some over with a footer
             at = int(state.now * 1000)
             receipts.append(session.turn_completed(user, told, ordinal=number, at=at))
-        assert bus.flush("logged", 25)
     state.undo("s", rows[1])
     state.turn("s", "tea", "TEA")  # said again, and lost
     dry = run()
@@ -294,11 +295,9 @@ def test_what_a_live_plugin_retracted_is_not_retracted_again(run, state, setting
     state.say("s", "assistant", "Noted.")
     state.undo("s", first)
     state.turn("s", "my PIN is 4711", "Noted.")
-    with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", platform="cli", warm=False)
+    with live(settings) as session:
         after = session.undo(session.turn_completed("my PIN is 4711", "Noted.", ordinal=0))
         after.turn_completed("my PIN is 4711", "Noted.", ordinal=0)
-        assert bus.flush("logged", 25)
     report = run(apply=True)
     assert (report.undone, report.missing) == (0, 0)
 
@@ -332,21 +331,17 @@ def test_young_turns_are_left_for_the_next_run(run, home, settings):
 def test_memory_files_are_imported_once(run, state, home):
     """Every entry of MEMORY.md and USER.md that the log lacks becomes one addition."""
     state.session("s")
-    home.memories.mkdir()
-    (home.memories / "MEMORY.md").write_text("The mill is old.\n§\nQuinces in October.\n")
-    (home.memories / "USER.md").write_text("Ilse collects sea glass.")
+    keep(home, "MEMORY.md", "The mill is old.\n§\nQuinces in October.\n")
+    keep(home, "USER.md", "Ilse collects sea glass.")
     assert [run().memories, run(apply=True).memories, run(apply=True).memories] == [3, 3, 0]
 
 
 def test_a_memory_written_live_is_not_imported(run, state, home, settings):
     """An entry that a hook has told of is in the log already."""
     state.session("s")
-    home.memories.mkdir()
-    (home.memories / "MEMORY.md").write_text("The mill is old.\n§\nNew.")
-    with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", platform="cli")
+    keep(home, "MEMORY.md", "The mill is old.\n§\nNew.")
+    with live(settings) as session:
         session.memory_written("add", "The mill is old.")
-        assert bus.flush("logged")
     run(apply=True)
     written = [e.event.content for e in in_log(settings) if isinstance(e.event, MemoryWritten)]
     assert sorted(written) == ["New.", "The mill is old."]
@@ -382,7 +377,7 @@ def test_without_a_log_nothing_is_compared(home, state, make_settings, short_dir
     state.session("s")
     settings = make_settings(url=f"unix://{short_dir}/none.sock")
     with pytest.raises(LogUnavailable):
-        Reconciliation(home, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
+        reconcile(home, settings, apply=True)
 
 
 def test_what_a_dead_agent_spooled_is_not_published_twice(home, state, make_redis, make_settings):
@@ -397,9 +392,9 @@ def test_what_a_dead_agent_spooled_is_not_published_twice(home, state, make_redi
         session.turn_completed("q", "a", ordinal=0)
         bus.close(timeout=0.1)
     server.start()
-    dry = Reconciliation(home, settings, ReconcileRequest(), SYSTEM, Silent()).run()
+    dry = reconcile(home, settings)
     assert (dry.missing, dry.spooled_elsewhere) == (1, 2)
-    wet = Reconciliation(home, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
+    wet = reconcile(home, settings, apply=True)
     assert (wet.missing, wet.spooled_elsewhere) == (0, 0)
     assert turns(settings) == {("s", "q", "a"): 1}
 
@@ -413,7 +408,7 @@ def test_what_a_living_agent_has_not_sent_is_waited_for(home, state, settings, f
     spool.touch()
     write_note(spool, SpoolStats(3, 900, 1))
     with FileLock(spool.with_suffix(".lock")), pytest.raises(SpoolsBusy, match="3 events"):
-        Reconciliation(home, settings, ReconcileRequest(apply=True), fake_clock, Silent()).run()
+        reconcile(home, settings, fake_clock, apply=True)
     assert turns(settings) == {}
 
 
@@ -437,20 +432,19 @@ def test_an_interrupted_run_goes_on(state, home, settings, number):
     for count in (50, 300):
         stopped_after(home, settings, count, number)
     here = find_home(home.path)  # the profile that the command takes it for
-    report = Reconciliation(here, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
+    report = reconcile(here, settings, apply=True)
     found = turns(settings)
     assert (len(found), max(found.values())) == (600, 1)
     assert report.published <= 300
-    assert Reconciliation(here, settings, ReconcileRequest(), SYSTEM, Silent()).run().missing == 0
+    assert reconcile(here, settings).missing == 0
 
 
 def test_another_profiles_session_is_not_this_ones(state, settings, run):
     """G1: what the log has of another profile's session of the same id is missing in this one's."""
     state.session("s")
     state.turn("s", "q", "a")
-    with MemoryBus.connect(settings) as bus:
-        bus.session("s", agent="cook", platform="cli", warm=False).turn_completed("q", "a")
-        assert bus.flush("logged", 25)
+    with live(settings, agent="cook") as session:
+        session.turn_completed("q", "a")
     assert run(apply=True).published == 1
     assert run().missing == 0
     assert {(e.scope.agent, e.session.id) for e in in_log(settings)} == {
@@ -492,7 +486,7 @@ def test_the_spool_is_not_filled(state, home, make_settings, redis_url):
     (home.path / "state.db").unlink()
     hermes_state.big(home.path, 3_000)
     settings = make_settings(url=redis_url, spool_max_bytes=1 << 20)
-    report = Reconciliation(home, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
+    report = reconcile(home, settings, apply=True)
     assert (report.published, report.refused) == (1_500, [])
     assert len(turns(settings)) == 1_500
 
@@ -536,17 +530,14 @@ def test_what_hermes_masked_is_not_missing(home, state, settings, run):
     state.session("s1")
     first = state.say("s1", "user", f"keep my token {SECRET} for the pump")
     state.say("s1", "assistant", f"I keep {SECRET} for you")
-    home.memories.mkdir()
-    (home.memories / "MEMORY.md").write_text(f"the pump's token is {SECRET}")
-    with MemoryBus.connect(settings) as bus:
-        live = bus.session("s1", agent="coder", platform="cli", workspace="hermes")
-        receipt = live.turn_completed(
+    keep(home, "MEMORY.md", f"the pump's token is {SECRET}")
+    with live(settings, "s1") as session:
+        receipt = session.turn_completed(
             "keep my token [redacted] for the pump",
             "I keep [redacted] for you",
             at=hermes_ms(state),
         )
-        live.memory_written("add", "the pump's token is [redacted]")
-        assert bus.flush("logged", 20)
+        session.memory_written("add", "the pump's token is [redacted]")
     report = run(apply=True)
     assert (report.missing, report.memories, report.published) == (0, 0, 0)
     state.undo("s1", first)
@@ -561,8 +552,7 @@ def test_what_the_log_lacks_is_published_masked(home, state, settings, run):
     key = "AbCdEfGh0123456789"
     state.session("s1", title=f"about api_key={key}")
     state.turn("s1", f"use {key}", f"I set api_key={key}")
-    home.memories.mkdir()
-    (home.memories / "MEMORY.md").write_text(f"api_key={key}")
+    keep(home, "MEMORY.md", f"api_key={key}")
     assert run(apply=True).published == 1
     assert key not in repr(in_log(settings))
     report = run(apply=True)

@@ -1,12 +1,15 @@
-"""What an agent's process needs of the installation: the dependencies without any extra."""
+"""An agent's process: what it needs of the installation, and its first moments."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions, requires
 
 import pytest
+from helpers.hermes.hermes_plugin import NOWHERE
 from helpers.stories.scenario import environ
 from memorybus.errors import install_command
 from packaging.requirements import Requirement
@@ -87,3 +90,41 @@ def test_a_command_names_the_extra_that_it_needs(make_settings):
     assert shown.returncode == 1
     assert install_command("standard") in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+COMMANDS = (
+    *((("memorybus", "status"), module) for module in ("memorybus.errors", "rich.console")),
+    *((("memorybus", "up"), module) for module in ("msgspec", "memorybus_console.views.output")),
+    *((("memorybus_workers", "worker"), module) for module in ("argparse", "redis.exceptions")),
+)
+"""Commands, and a module of whose import each tells when it has only begun to load."""
+
+_LINE = "import time:"
+
+ENDED = (-signal.SIGINT, 130, 0, 1)
+"""Exit codes: the first while it is loaded. The others on a busy machine: it listens already, or
+`status` has found out by itself that no Redis is there."""
+
+
+@pytest.mark.parametrize(("words", "module"), COMMANDS, ids=str)
+def test_ctrl_c_while_modules_are_loaded_is_quiet(words, module, make_settings, short_dir):
+    """Ctrl-C in a command's first moments ends it without a traceback."""
+    command = [sys.executable, "-X", "importtime", "-P", "-m", *words]
+    child = subprocess.Popen(
+        command,
+        env={**os.environ, **environ(make_settings(url=NOWHERE))},
+        cwd=short_dir,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stderr is not None
+        for line in child.stderr:  # one for each module, as soon as it is there
+            if line.startswith(_LINE) and line.split("|")[-1].strip() == module:
+                child.send_signal(signal.SIGINT)
+                break
+        said = "".join(line for line in child.stderr if not line.startswith(_LINE))
+    assert "Traceback" not in said
+    assert child.returncode in ENDED, said
