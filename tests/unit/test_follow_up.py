@@ -1,6 +1,5 @@
 """Which prompts are asked together with the one before."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.small_talk import points_back, with_topic
@@ -20,16 +19,14 @@ STANDING = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("prompt", POINTING)
-def test_a_prompt_without_a_subject_points_back(prompt):
+def test_a_prompt_without_a_subject_points_back():
     """What it is about was named before, in any of the languages that the words know."""
-    assert points_back(prompt)
+    assert [prompt for prompt in POINTING if not points_back(prompt)] == []
 
 
-@pytest.mark.parametrize("prompt", STANDING)
-def test_a_prompt_that_names_its_subject_is_asked_alone(prompt):
+def test_a_prompt_that_names_its_subject_is_asked_alone():
     """It has two words that say something, or one and nothing that stands for another."""
-    assert not points_back(prompt)
+    assert [prompt for prompt in STANDING if points_back(prompt)] == []
 
 
 @given(st.text(), st.text())

@@ -1,6 +1,5 @@
 """Which prompts ask nothing of memory."""
 
-import pytest
 from memorybus.small_talk import UNASKED, kind_of
 
 TRIVIAL = """
@@ -37,13 +36,12 @@ def prompts(lines: str) -> list[str]:
     return [prompt.strip() for line in lines.strip().splitlines() for prompt in line.split("|")]
 
 
-@pytest.mark.parametrize("prompt", ["", " \n", *prompts(TRIVIAL), *prompts(GREETINGS)])
-def test_a_trivial_prompt_asks_nothing(prompt):
+def test_a_trivial_prompt_asks_nothing():
     """Assent, thanks and greetings, in any of several languages, ask nothing of memory."""
-    assert kind_of(prompt) in UNASKED
+    trivial = ["", " \n", *prompts(TRIVIAL), *prompts(GREETINGS)]
+    assert [prompt for prompt in trivial if kind_of(prompt) not in UNASKED] == []
 
 
-@pytest.mark.parametrize("prompt", [*prompts(ASKING), "ok " * 20])
-def test_a_prompt_with_a_word_of_its_own_asks(prompt):
+def test_a_prompt_with_a_word_of_its_own_asks():
     """One word that is not in the tables makes a prompt worth asking, and so do fillers alone."""
-    assert kind_of(prompt) not in UNASKED
+    assert [prompt for prompt in [*prompts(ASKING), "ok " * 20] if kind_of(prompt) in UNASKED] == []

@@ -65,6 +65,7 @@ def _said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return {name: [one for one in lines if f"{file}.py:" in one] for file, name in names.items()}
 
 
+@pytest.mark.slow(reason="runs mypy")
 def test_right_calls_have_types(said):
     """Every method of the asynchronous form has the arguments and the result of the other."""
     assert said["right"] == []

@@ -26,8 +26,8 @@ from helpers.processes.synced import note_syncs
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.events import Position, Scope, SessionRef
-from memorybus_providers.base import Fence, HookContext, RecallContext, RecallScope
-from memorybus_providers.builtin import BuiltinProvider, files, store
+from memorybus_providers.base import HookContext, RecallContext, RecallScope
+from memorybus_providers.builtin import files, store
 
 MINE = RecallContext(RecallScope(agent="coder", user="ann"))
 
@@ -102,16 +102,6 @@ def test_leftovers_of_transactions_that_never_committed_go(provider, home):
 
     assert not token.exists()
     assert memory_file(home).read_text() == "one\n§\ntwo"
-
-
-def test_a_failed_batch_leaves_the_files_alone(provider, home):
-    """An exception inside the transaction takes the collected writes back (G4)."""
-    feed(provider, add("kept"))
-    with pytest.raises(KeyError), provider.transaction(Fence(LANE, 1)):
-        raise KeyError
-    feed(provider, add("also kept"), first=2)
-
-    assert memory_file(home).read_text() == "kept\n§\nalso kept"
 
 
 def test_a_write_outside_a_transaction_is_refused(provider):
@@ -343,17 +333,6 @@ def test_a_damaged_database_is_unavailable(home):
     provider.shutdown()
 
 
-def test_agents_share_a_person_and_people_share_an_agent(provider):
-    """The user store never splits by agent, the memory store never by person."""
-    feed(provider, add("likes tea", "user"), add("uses ruff"))
-
-    other_agent = RecallContext(RecallScope(agent="cook", user="ann"))
-    other_user = RecallContext(RecallScope(agent="coder", user="bob"))
-
-    assert [r.text for r in provider.prefetch("", other_agent)] == ["likes tea"]
-    assert [r.text for r in provider.prefetch("", other_user)] == ["uses ruff"]
-
-
 def test_system_prompt_block_shows_one_agent_and_person(home):
     """It holds the stores of its scope alone, without a host's banner; of everyone's, nothing."""
     provider = provider_at(home, user_limit=9)
@@ -373,13 +352,6 @@ def test_bad_options_are_refused(home, options):
     """An option of the wrong type or name is a configuration error that names it."""
     with pytest.raises(ConfigError, match="memory_lim"):
         provider_at(home, **options)
-
-
-def test_every_option_is_described():
-    """The schema describes each option of the table, with its default."""
-    schema = {field["key"]: field["default"] for field in BuiltinProvider.get_config_schema()}
-
-    assert schema == {"memory_limit": 2_200, "user_limit": 1_375}
 
 
 def test_a_commit_is_synced_before_the_file_changes(provider):
@@ -434,60 +406,48 @@ ANN = RecallScope(None, "ann", None)
 BOB = msgspec.structs.replace(ME, user="bob")
 
 
-def test_what_an_agent_noted_of_a_person_goes_with_the_person(tmp_path):
+def test_what_an_agent_noted_of_a_person_goes_with_the_person(provider, home):
     """An agent's notes from a person's sessions are erased; those from others' sessions stay."""
-    provider = provider_at(tmp_path)
-    provider.open()
     feed(provider, add("ann likes quinces"), add("ann is called ann", "user"))
     feed(provider, add("bob likes pears"), first=3, scope=BOB)
 
     residue = provider.forget(ANN)
 
     assert (residue.erased, residue.remains) == (2, ())
-    assert memory_file(tmp_path).read_text() == "bob likes pears"
-    assert not (tmp_path / "user" / "ann").exists()
-    provider.shutdown()
+    assert memory_file(home).read_text() == "bob likes pears"
+    assert not (home / "user" / "ann").exists()
 
 
-def test_what_an_agent_wrote_of_persons_goes_with_the_agent(tmp_path):
+def test_what_an_agent_wrote_of_persons_goes_with_the_agent(provider, home):
     """An agent's erasure takes its own file, and its entries in the files of persons."""
-    provider = provider_at(tmp_path)
-    provider.open()
     feed(provider, add("a note"), add("from the coder", "user"))
     cook = Scope(agent="cook", user="ann")
     feed(provider, add("from the cook", "user"), first=3, scope=cook)
 
     provider.forget(RecallScope(ME.agent, None, None))
 
-    assert not (tmp_path / "memory" / ME.agent).exists()
-    assert (tmp_path / "user" / "ann" / "USER.md").read_text() == "from the cook"
-    provider.shutdown()
+    assert not (home / "memory" / ME.agent).exists()
+    assert (home / "user" / "ann" / "USER.md").read_text() == "from the cook"
 
 
-def test_what_was_written_by_hand_is_named(tmp_path):
+def test_what_was_written_by_hand_is_named(provider, home):
     """An entry whose writer nobody knows stays in another's file, and the residue counts it."""
-    provider = provider_at(tmp_path)
-    provider.open()
     feed(provider, add("noted"))
-    file = memory_file(tmp_path)
+    file = memory_file(home)
     file.write_text(file.read_text() + "\n§\nby hand")
 
     residue = provider.forget(ANN)
 
     assert file.read_text() == "by hand"
     assert ["1 entries" in said for said in residue.remains] == [True]
-    provider.shutdown()
 
 
-def test_files_of_others_in_a_persons_folder_are_named(tmp_path):
+def test_files_of_others_in_a_persons_folder_are_named(provider, home):
     """A folder with files that are not ours stays, and the residue names it."""
-    provider = provider_at(tmp_path)
-    provider.open()
     feed(provider, add("noted", "user"))
-    folder = tmp_path / "user" / "ann"
+    folder = home / "user" / "ann"
     (folder / "USER.md.bak").write_text("noted")
 
     residue = provider.forget(ANN)
 
     assert [str(folder) in said for said in residue.remains] == [True]
-    provider.shutdown()

@@ -15,7 +15,6 @@ from memorybus.errors import (
     LogUnavailable,
     MemoryBusError,
     MissingProvider,
-    UnknownSetting,
 )
 from memorybus_console.cli import app, failures
 from memorybus_console.cli.app import OK, main
@@ -529,9 +528,3 @@ def test_a_file_that_cannot_be_read_is_named_once(tmp_path):
     other.write_bytes('namespace = "x"\n'.encode("utf-16"))
     with pytest.raises(ConfigError, match="save it as UTF-8"):
         load(environ={}, file=other)
-
-
-def test_a_renamed_setting_names_its_successor():
-    """A setting of a former name is refused with the present one."""
-    with pytest.raises(UnknownSetting, match=r"'spool_ballast' is now spool_reserve$"):
-        load(environ={"MEMORYBUS_SPOOL_BALLAST": "1"})

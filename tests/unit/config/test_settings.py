@@ -155,12 +155,6 @@ def test_other_programs_variables_are_left_alone(tmp_path):
     assert load(environ={"REDIS_URL": "redis://x"}, directory=tmp_path) == Settings()
 
 
-def test_settings_cannot_be_changed():
-    """Settings are one frozen value: nothing reconfigures a part that already runs."""
-    with pytest.raises(AttributeError):
-        Settings().partitions = 3
-
-
 def test_the_embedded_server_is_the_default_redis(tmp_path):
     """Without a URL, log and jobs live on the server in the data directory."""
     settings = Settings(data_dir=tmp_path)

@@ -1,6 +1,5 @@
 """The helpers that other tests rely on can fail, and say why."""
 
-import itertools
 import subprocess
 import sys
 import tempfile
@@ -18,9 +17,7 @@ from helpers.redis.leaks import leaked_keys
 from helpers.services import postgres_server
 from helpers.services.fake_http import FakeHandler, FakeServer, serving
 from helpers.services.postgres_server import NoPostgres, _unpack, _whole
-from helpers.walks import walk_of
 from memorybus.config.settings import to_environ
-from memorybus.ids import derived_id
 from memorybus.redis.keys import Keys
 
 
@@ -28,12 +25,6 @@ def test_waiting_names_the_condition():
     """A condition that never comes true fails by its name."""
     with pytest.raises(AssertionError, match=r"the moon is blue.*last value: 0"):
         wait_until(lambda: 0, "the moon is blue", timeout=0)
-
-
-def test_waiting_returns_the_first_true_value():
-    """The value waited for is handed back."""
-    values = itertools.chain([0, None, ""], ["found", "later"])
-    assert wait_until(lambda: next(values), "a value") == "found"
 
 
 def test_a_key_without_an_end_is_a_leak(fake_redis):
@@ -151,14 +142,6 @@ def test_files_stay_on_disk_without_room(tmp_path):
     assert keep_files_in_memory(tmp_path, room=1 << 60) is None
     assert keep_files_in_memory(tmp_path / "missing", room=0) is None
     assert tempfile.gettempdir() == before
-
-
-def test_only_calls_of_the_package_are_listed():
-    """Our own functions are listed in their order, and neither tests nor libraries are."""
-    walk = walk_of(lambda: derived_id("turn", 1))
-    assert walk.calls[0] == "memorybus.ids:derived_id"
-    assert walk.modules == {"memorybus.ids"}
-    assert walk_of(lambda: sorted([1])).calls == ()
 
 
 def unpack_into(home: Path, *names: str) -> None:

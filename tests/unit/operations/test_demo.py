@@ -1,9 +1,6 @@
 """The bundled conversation covers what an agent does, and makes sense as memory writes."""
 
-from collections import Counter
-
 from memorybus_console.operations.demo import PLAY, play_steps
-from memorybus_console.views.demo import describe_step
 
 STEPS = [step for act in PLAY.acts for step in act.steps]
 WRITES = [step for step in STEPS if step.event == "memory"]
@@ -20,20 +17,6 @@ def test_the_play_covers_everything_an_agent_publishes():
     assert 12 <= sum(step.event == "turn" for step in STEPS) <= 20
 
 
-def test_every_act_ends_once_and_last():
-    """A session's end is its last word."""
-    for act in PLAY.acts:
-        ends = [step.event == "end" for step in act.steps]
-        assert ends.index(True) == len(act.steps) - 1
-
-
-def test_branches_and_returns_alternate():
-    """One only returns from where one branched off."""
-    events = [step.event for step in STEPS if step.event in ("branch", "switch")]
-
-    assert events == ["branch", "switch"] * (len(events) // 2)
-
-
 def test_replaced_and_removed_text_is_there_exactly_once():
     """Each replace and remove finds the one entry it means."""
     stores: dict[str, list[str]] = {"memory": [], "user": []}
@@ -48,18 +31,6 @@ def test_replaced_and_removed_text_is_there_exactly_once():
 
     assert any("calcium sulfonate" in entry for entry in stores["memory"])
     assert not any("turned by hand" in entry for entry in stores["user"])
-
-
-def test_nothing_is_said_twice():
-    """Every line of the play is its own."""
-    lines = Counter(text for s in STEPS if s.event == "turn" for text in (s.user, s.assistant))
-
-    assert lines.most_common(1)[0][1] == 1
-
-
-def test_every_step_can_be_shown():
-    """No step is without words."""
-    assert all(describe_step(step) for step in STEPS)
 
 
 class NamedSession:

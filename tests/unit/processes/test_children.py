@@ -253,14 +253,6 @@ def test_a_failure_on_the_way_is_no_second_signal():
     assert signals.hurried_exit_code(end.value) == 0
 
 
-def test_a_child_gets_its_grace(tmp_path):
-    """A child is not killed before its own grace is over."""
-    settings = Settings(data_dir=tmp_path, grace=7.0)
-
-    with children.running_child(script("print('{}')"), settings) as child:
-        assert child.patience == 7.0 + children.KILL_RESERVE_SECONDS
-
-
 def test_nothing_a_killed_child_started_is_left(tmp_path):
     """Grandchildren whose parent was killed are ended with it."""
     words = script(

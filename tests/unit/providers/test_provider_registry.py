@@ -66,12 +66,6 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Any:
     return offer
 
 
-def test_the_shipped_kinds_are_known():
-    """The two providers of the distribution are registered under their names."""
-    assert {"builtin", "holographic"} <= set(registry.registered_kinds())
-    assert list(registry.registered_kinds()) == sorted(registry.registered_kinds())
-
-
 def test_a_registered_kind_is_loaded(tmp_path):
     """A kind gives its class, and an instance that has not touched the disk."""
     home = tmp_path / "home"

@@ -57,12 +57,12 @@ def sentences(table: str) -> list[str]:
     return [text.strip() for line in table.strip().splitlines() for text in line.split(" | ")]
 
 
-@pytest.mark.parametrize("text", sentences(INSTRUCTIONS))
-def test_an_order_that_stands_a_preference_or_a_name_is_an_instruction(text):
+def test_an_order_that_stands_a_preference_or_a_name_is_an_instruction():
     """A sentence that tells the agent what to keep to is recognised, in English and German."""
-    (found,) = instructions_in(text)
-    assert found in text
-    assert instructions_in(f"Here is my week. {text}\nThanks!") == [found]
+    for text in sentences(INSTRUCTIONS):
+        alone = instructions_in(text)
+        assert [one in text for one in alone] == [True], text
+        assert instructions_in(f"Here is my week. {text}\nThanks!") == alone, text
 
 
 DOCUMENTS = [
@@ -76,10 +76,10 @@ DOCUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("text", sentences(OTHERS) + DOCUMENTS)
-def test_other_sentences_are_no_instructions(text):
+def test_other_sentences_are_no_instructions():
     """Questions, proverbs, plans, habits, what others say and what a person only shows are none."""
-    assert instructions_in(text) == []
+    texts = [*sentences(OTHERS), *DOCUMENTS]
+    assert {text: found for text in texts if (found := instructions_in(text))} == {}
 
 
 def test_a_wish_is_kept_without_the_question_after_it():

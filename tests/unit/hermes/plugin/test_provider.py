@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,10 @@ from memorybus_hermes.plugin.provider import HermesMemory
 def _host() -> Iterator[Host]:
     with hermes_host() as host:
         yield host
+
+
+NEW = {"reset": True, "reason": "new_session"}
+"""How Hermes calls a switch to a new conversation."""
 
 
 def turn(memory: HermesMemory, text: str, session_id: str, *, number: int = 0) -> None:
@@ -190,84 +195,78 @@ def test_an_end_within_a_compression_is_none(host):
     assert compressing.event.messages == tuple(window)
 
 
-def test_an_aborted_compression_swallows_no_end(host):
-    """A compression that came to nothing: a later end is one, on whichever thread it comes."""
+COMPRESSED = [("on_pre_compress", talk("hello")), ("on_session_end", talk("hello"))]
+OLD_ENDS = ("queue", "on_session_end", talk("hello"))
+ENDS: dict[str, tuple[list[tuple[Any, ...]], list[tuple[str, int]]]] = {
+    "an aborted compression swallows no later end, on whichever thread it comes": (
+        [
+            *COMPRESSED,  # the same thread, the same messages: perhaps it goes on
+            ("shutdown",),
+            ("on_pre_compress", talk("hello")),
+            ("queue", "on_session_end", [*talk("hello"), {}]),
+        ],
+        [("s1", 2), ("s1", 3)],
+    ),
+    "a compression that Hermes refuses without a word ends nothing": (
+        [*COMPRESSED, *COMPRESSED, ("on_turn_start", 0, "go on")],
+        [],
+    ),
+    "a compression that an undo follows ends nothing": (
+        [*COMPRESSED, ("on_session_switch", "s1", "s1", {"rewound": True}), ("shutdown",)],
+        [],
+    ),
+    "the end after a refused compression is one": (
+        [*COMPRESSED, ("on_session_end", talk("hello", "go on")), ("shutdown",)],
+        [("s1", 4)],
+    ),
+    "an end that looked like a compression's is one if a new conversation follows": (
+        [*COMPRESSED, ("on_session_switch", "s2", "s1", NEW)],
+        [("s1", 2)],
+    ),
+    "of two /new in a row the second overtakes the first one's end": (
+        [
+            ("on_pre_compress", talk("summary", "hello")),
+            ("on_session_end", talk("summary", "hello")),
+            ("on_session_switch", "s3", "s2", NEW),
+            OLD_ENDS,
+            ("queue", "on_session_switch", "s2", "s1", NEW),
+        ],
+        [("s1", 2)],
+    ),
+    "the /new race: the old session's end comes in the midst of a compression": (
+        [
+            ("hint", "new"),
+            ("on_turn_start", 1, "fresh"),
+            ("on_pre_compress", talk("fresh")),
+            OLD_ENDS,
+            ("queue", "on_session_switch", "new", "s1", NEW),
+            ("on_session_end", talk("fresh")),
+            ("on_session_switch", "new", "new", {"reason": "compression"}),
+        ],
+        [("s1", 2)],
+    ),
+}
+"""Hooks, those of Hermes's queue marked; and the ends that they leave, with their messages."""
+
+
+@pytest.mark.parametrize("course", ENDS)
+def test_a_session_ends_once_and_never_within_a_compression(course, host):
+    """What Hermes calls an end is one only if nothing goes on after it."""
+    hooks, ends = ENDS[course]
     memory = host.instance("s1")
-    window = talk("hello")
-    memory.on_pre_compress(window)
-    memory.on_session_end(window)  # the same thread, the same messages: perhaps it goes on
-    memory.shutdown()
-    memory.on_pre_compress(window)
-    with ThreadPoolExecutor(1) as other:
-        other.submit(memory.on_session_end, [*window, {}]).result()
-    assert [e.event.message_count for e in host.events(SessionEnded)] == [2, 3]
-
-
-def test_a_compression_that_is_refused_ends_nothing(host):
-    """Hermes ends the session, refuses the summary and says no more: the session goes on."""
-    memory = host.instance("s1")
-    window = talk("hello")
-    for _ in range(2):
-        memory.on_pre_compress(window)
-        memory.on_session_end(window)
-    turn(memory, "go on", "s1")
-    assert host.events(SessionEnded) == []
-
-    memory.on_pre_compress(window)
-    memory.on_session_end(window)
-    memory.on_session_switch("s1", rewound=True)
-    memory.shutdown()
-    assert host.events(SessionEnded) == []
-
-
-def test_the_end_after_a_refused_compression_is_one(host):
-    """A compression ends a session once: what ends it then, on whichever thread, is the end."""
-    memory = host.instance("s1")
-    window = talk("hello", "go on")
-    memory.on_pre_compress(window[:2])
-    memory.on_session_end(window[:2])
-    memory.on_session_end(window)
-    memory.shutdown()
-    assert [e.event.message_count for e in host.events(SessionEnded)] == [4]
-
-
-def test_a_session_that_is_left_for_good_has_ended(host):
-    """An end that looked like a compression's is one if a new conversation follows."""
-    memory = host.instance("s1")
-    window = talk("hello")
-    memory.on_pre_compress(window)
-    memory.on_session_end(window)
-    memory.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session")
-    assert [e.session.id for e in host.events(SessionEnded)] == ["s1"]
-
-
-def test_a_switch_of_a_later_session_ends_none_before_it(host):
-    """Two /new in a row: the second overtakes the first one's end, which waits in the queue."""
-    memory = host.instance("s1")
-    memory.on_pre_compress(talk("summary", "hello"))
-    memory.on_session_end(talk("summary", "hello"))
-    memory.on_session_switch("s3", parent_session_id="s2", reset=True, reason="new_session")
     with ThreadPoolExecutor(1) as queue:
-        queue.submit(memory.on_session_end, talk("hello")).result()
-        new = {"parent_session_id": "s1", "reset": True, "reason": "new_session"}
-        queue.submit(memory.on_session_switch, "s2", **new).result()
-    ends = [(e.session.id, e.event.message_count) for e in host.events(SessionEnded)]
-    assert ends == [("s1", 2)]
-
-
-def test_another_thread_s_end_is_none_of_a_compression_s(host):
-    """The /new race: the old session's end and switch come in the midst of a compression."""
-    memory = host.instance("old")
-    host.hint = "new"
-    memory.on_turn_start(1, "fresh")
-    memory.on_pre_compress(talk("fresh"))
-    with ThreadPoolExecutor(1) as queue:
-        queue.submit(memory.on_session_end, talk("hello")).result()
-        new = {"parent_session_id": "old", "reset": True, "reason": "new_session"}
-        queue.submit(memory.on_session_switch, "new", **new).result()
-    memory.on_session_end(talk("fresh"))
-    memory.on_session_switch("new", parent_session_id="new", reason="compression")
-    assert [e.session.id for e in host.events(SessionEnded)] == ["old"]
+        for step in hooks:
+            name, *words = step[1:] if step[0] == "queue" else step
+            if name == "hint":
+                host.hint = words[0]
+                continue
+            more: dict[str, Any] = {}
+            if name == "on_session_switch":
+                words, more = words[:1], {"parent_session_id": words[1], **words[2]}
+            hook = partial(getattr(memory, name), *words, **more)
+            queue.submit(hook).result() if step[0] == "queue" else hook()
+    found = [(e.session.id, e.event.message_count) for e in host.events(SessionEnded)]
+    assert found == ends
 
 
 def test_a_compression_under_a_new_id_keeps_the_root(host):

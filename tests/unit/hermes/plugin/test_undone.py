@@ -51,9 +51,9 @@ def over(memory: HermesMemory, text: str, before: int = 0) -> None:
     memory.sync_turn(text, text.upper(), session_id="s1", messages=transcript)
 
 
-def undo(memory: HermesMemory) -> None:
+def undo(memory: HermesMemory, session: str = "s1") -> None:
     """Say that something was undone, as Hermes does."""
-    memory.on_session_switch("s1", parent_session_id="", reset=False, rewound=True)
+    memory.on_session_switch(session, parent_session_id="", reset=False, rewound=True)
 
 
 def turns(host: Host) -> list[tuple[str, str]]:
@@ -68,27 +68,56 @@ def retracted(host: Host) -> list[list[str]]:
     return [[words.get(one, one) for one in s.retracted] for s in switches if s.rewound]
 
 
+UNDOS: dict[str, tuple[str, list[list[str]]]] = {
+    "`/undo 2` takes back the two turns that state.db has as taken back": (
+        "tea, milk, wine, undone milk, /undo",
+        [["milk", "wine"]],
+    ),
+    "a rewind that is delivered again takes nothing more back": (
+        "tea, milk, undone milk, /undo, /undo",
+        [["milk"], []],
+    ),
+    "an undo in a branch leaves the trunk's turns, which were copied into it": (
+        "tea, branch, /undo in s2",
+        [[]],
+    ),
+    "a gateway drops its agent without a word: the next one takes back what was undone": (
+        "tea, milk, again, undone milk, again, again",
+        [["milk"]],
+    ),
+}
+"""Turns, what Hermes does of an undo, and which words each rewind takes back."""
+
+
+@pytest.mark.parametrize("course", UNDOS)
+def test_an_undo_takes_back_what_hermes_has_taken_back(course, host, state):
+    """The event names the turns of the session itself, each once."""
+    memory, first = host.instance("s1"), dict[str, int]()
+    steps, expected = UNDOS[course]
+    for step in steps.split(", "):
+        match step.split():
+            case ["undone", text]:
+                state.undo("s1", first[text])
+            case ["/undo", *where]:
+                undo(memory, where[-1] if where else "s1")
+            case ["branch"]:
+                memory.on_session_switch("s2", parent_session_id="s1", reason="branch")
+            case ["again"]:
+                host.instance("s1")
+            case [text]:
+                first[text] = turn(memory, state, text)
+    assert retracted(host) == expected
+
+
 def test_without_a_state_db_the_last_turn_is_taken_back(host):
     """Where Hermes stores nothing, an undo is that of the last turn, and of the one before it."""
     memory = host.instance("s1")
     for text in ("tea", "milk"):
         memory.on_turn_start(0, text)
         over(memory, text)
-    undo(memory)
-    undo(memory)
-    undo(memory)
+    for _ in range(3):
+        undo(memory)
     assert retracted(host) == [["milk"], ["tea"], []]
-
-
-def test_as_many_turns_are_taken_back_as_hermes_has(host, state):
-    """`/undo 2` takes back two turns: those that state.db has as taken back."""
-    memory = host.instance("s1")
-    turn(memory, state, "tea")
-    second = turn(memory, state, "milk")
-    turn(memory, state, "wine")
-    state.undo("s1", second)
-    undo(memory)
-    assert retracted(host) == [["milk", "wine"]]
 
 
 def test_the_same_words_are_taken_back_once(host, state):
@@ -103,16 +132,6 @@ def test_the_same_words_are_taken_back_once(host, state):
     undo(memory)
     found = [e.event.retracted for e in host.events(SessionSwitched)]
     assert found == [(ids[1],), (ids[2],)]
-
-
-def test_an_undo_that_was_told_twice_takes_back_once(host, state):
-    """A rewind that is delivered again takes nothing more back."""
-    memory = host.instance("s1")
-    turn(memory, state, "tea")
-    state.undo("s1", turn(memory, state, "milk"))
-    undo(memory)
-    undo(memory)
-    assert retracted(host) == [["milk"], []]
 
 
 def test_what_a_turn_delegated_goes_with_it(host):
@@ -202,28 +221,6 @@ def test_notes_that_cannot_be_read_say_nothing(host):
     over(memory, "tea")
     undo(memory)
     assert retracted(host) == [["tea"]]
-
-
-def test_a_gateways_undo_is_found_when_the_session_goes_on(host, state):
-    """A gateway drops its agent without a word: the next one takes back what was undone."""
-    memory = host.instance("s1")
-    turn(memory, state, "tea")
-    first = turn(memory, state, "milk")
-    host.instance("s1")
-    assert retracted(host) == []
-    state.undo("s1", first)
-    host.instance("s1")
-    host.instance("s1")
-    assert retracted(host) == [["milk"]]
-
-
-def test_what_was_copied_into_a_branch_is_not_taken_back(host, state):
-    """An undo in a branch takes back the branch's own turns: the trunk's stand where they were."""
-    memory = host.instance("s1")
-    turn(memory, state, "tea")
-    memory.on_session_switch("s2", parent_session_id="s1", reason="branch")
-    memory.on_session_switch("s2", parent_session_id="", rewound=True)
-    assert retracted(host) == [[]]
 
 
 def test_a_turn_goes_with_its_copy_after_a_compression(host, state):

@@ -16,7 +16,7 @@ from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.language.languages import LATIN
 from memorybus_providers.language.query import parse_question
 from memorybus_providers.language.times import YEARS_OF_A_MONTH, Period, read_times
-from memorybus_providers.ranking.said_within import MAX_PARTS, MIN_PARTS, in_turn, parts_of_time
+from memorybus_providers.ranking.said_within import MAX_PARTS, MIN_PARTS, parts_of_time
 from unit.holographic.holographic_feeding import ME, MINE, add, context, feed, turn
 
 WEDNESDAY = "2026-06-17T15:30"
@@ -94,11 +94,12 @@ def ms(iso: str) -> int:
     return round(datetime.fromisoformat(iso).replace(tzinfo=UTC).timestamp() * 1000)
 
 
-@pytest.mark.parametrize(("now", "question", "start", "end"), READ)
-def test_a_time_is_read_as_a_period(now, question, start, end):
+def test_a_time_is_read_as_a_period():
     """A question that names one time means that period, counted from when it is asked."""
-    hours = [iso if "T" not in iso else f"{iso}:00" for iso in (start, end)]
-    assert parse_question(question, now=ms(now)).periods == (Period(ms(hours[0]), ms(hours[1])),)
+    for now, question, start, end in READ:
+        hours = [iso if "T" not in iso else f"{iso}:00" for iso in (start, end)]
+        expected = (Period(ms(hours[0]), ms(hours[1])),)
+        assert parse_question(question, now=ms(now)).periods == expected, question
 
 
 @pytest.mark.parametrize(
@@ -141,10 +142,10 @@ def test_a_day_begins_where_the_person_is(zone, now, question, start, end):
     assert asked.periods == (Period(ms(start), ms(end)),)
 
 
-@pytest.mark.parametrize("question", NOT_READ)
-def test_what_only_looks_like_a_time_is_none(question):
+def test_what_only_looks_like_a_time_is_none():
     """Verbs, days to come, impossible dates and last things are no times."""
-    assert parse_question(question, now=ms(WEDNESDAY)).periods == ()
+    asked = [parse_question(question, now=ms(WEDNESDAY)).periods for question in NOT_READ]
+    assert asked == [()] * len(NOT_READ)
 
 
 @pytest.mark.parametrize(
@@ -224,11 +225,6 @@ def test_the_parts_of_a_time_cover_it(spans):
 
     assert len(parts) <= max(MAX_PARTS, MIN_PARTS * len(periods))
     assert sum(one.end - one.start for one in parts) == sum(length for _, length in spans)
-
-
-def test_parts_come_in_turn():
-    """Of each part the first comes before the second of any."""
-    assert list(in_turn([[1, 2, 3], [], [4], [5, 6]])) == [1, 4, 5, 2, 6, 3]
 
 
 # -- what is found ----------------------------------------------------------------------------
@@ -349,13 +345,6 @@ def test_others_are_never_seen_at_any_time(provider):
     feed(provider, [add("Robs banks")], first=71, scope=eve, at=ms("2026-06-16"))
 
     assert found_by(provider, "yesterday") == [LIFE[7][1], LIFE[7][2]]
-
-
-def test_the_tool_reads_times_too(provider):
-    """What a model searches for by a time is found as what is recalled."""
-    found = provider.handle_tool_call("memory_search", {"query": "yesterday"}, context(99, ME))
-
-    assert [one["text"] for one in found["results"]] == [LIFE[7][1], LIFE[7][2]]
 
 
 def test_what_mentions_the_activity_comes_first(provider):

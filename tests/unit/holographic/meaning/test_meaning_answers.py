@@ -126,18 +126,6 @@ def test_somebody_who_asks_is_told_how_near_it_is(provider):
     assert found.why.parts["meaning"] > 0
 
 
-def test_what_comes_later_is_near_too(provider):
-    """A fact that gets its vector after a first answer is in the next."""
-    feed(provider, [add("We had lentils for supper")])
-    await_filled(provider, 1)
-    assert texts(provider, "Which vehicle?") == []
-
-    feed(provider, [add("I bought a sedan")], first=2)
-    await_filled(provider, 2)
-
-    assert texts(provider, "Which vehicle?") == ["I bought a sedan"]
-
-
 def test_a_question_is_embedded_once(provider, server):
     """The vector of a question that was asked before is remembered."""
     feed(provider, [add("I bought a sedan")])

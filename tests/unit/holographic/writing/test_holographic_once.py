@@ -13,9 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memorybus.errors import LeaseLost
 from memorybus.events import ContextCompressing, Delegated, Event, Message, TurnCompleted
-from memorybus_providers.base import Fence, Progress
+from memorybus_providers.base import Fence
 from unit.holographic.holographic_feeding import (
     LANE,
     add,
@@ -43,18 +42,6 @@ EVENTS: list[Event] = [
 ]
 
 
-def test_a_replay_changes_nothing(provider):
-    """Events that come again, at the same or at new positions, leave every row as it was (G4)."""
-    feed(provider, EVENTS)
-    before = stored(provider)
-
-    for _ in range(2):
-        feed(provider, EVENTS)
-
-    assert stored(provider) == before
-    check_index(provider)
-
-
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, len(EVENTS)), max_size=4))
 @pytest.mark.slow(reason="generates histories for a real store")
@@ -76,27 +63,6 @@ def test_any_batches_with_repetitions_end_in_the_same_state(cuts):
             start = max(start, end)
 
         assert stored(provider) == stored(expected)
-
-
-def test_progress_is_kept_across_instances(tmp_path):
-    """The checkpoint that committed with the facts is there after a restart (G4)."""
-    with opened(tmp_path) as provider:
-        assert provider.progress(LANE) is None
-        feed(provider, EVENTS)
-
-    with opened(tmp_path) as provider:
-        assert provider.progress(LANE) == Progress(1, f"{len(EVENTS)}-0", len(EVENTS))
-
-
-def test_a_stale_owner_is_refused(provider):
-    """Once a lane has a newer epoch, its former owner changes nothing (G5)."""
-    feed(provider, [turn("The newer owner speaks")], epoch=7)
-    before = stored(provider)
-
-    with pytest.raises(LeaseLost):
-        feed(provider, [turn("The former owner speaks")], first=2, epoch=6)
-
-    assert stored(provider) == before
 
 
 def test_a_failed_transaction_leaves_nothing(provider):

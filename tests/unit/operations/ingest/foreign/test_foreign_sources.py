@@ -132,24 +132,28 @@ def test_named_owners_go_before_the_sources():
 
 LISTED = sorted(set(PARSERS) - {"letta"})
 """The sources whose records may stand in a list, or on lines; Letta's file is one object."""
+NO_EXPORTS = [
+    (b"{oops", "f:1: not JSON"),
+    (b'"a"\n{oops', "f:2: not JSON"),
+    (b"[1]", "item 1: expected an object"),
+    (b"\xff\xfe", "not JSON"),
+    (b"[" * 100_000, "not JSON"),
+    (b"[" * 700 + b"]" * 700, "expected an object"),
+]
+NO_AGENTS: tuple[Any, ...] = (
+    b"{oops", [1], {}, {"agents": {}}, {"agents": [1]}, {"agents": [], "blocks": [1]},
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("source", LISTED)
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (b"{oops", "f:1: not JSON"),
-        (b'"a"\n{oops', "f:2: not JSON"),
-        (b"[1]", "item 1: expected an object"),
-        (b"\xff\xfe", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
-        (b"[" * 700 + b"]" * 700, "expected an object"),
-    ],
-)
-def test_what_is_no_export_is_refused_whole(source, data, why):
+def test_what_is_no_export_is_refused_whole():
     """A file that is not JSON, or not one of objects, is refused with its place."""
-    with pytest.raises(ForeignError, match=why):
-        taken(source, data)
+    for source in LISTED:
+        for data, why in NO_EXPORTS:
+            with pytest.raises(ForeignError, match=why):
+                taken(source, data)
+    for value in NO_AGENTS:
+        with pytest.raises(ForeignError, match="f:"):
+            taken("letta", value)
 
 
 HONCHO = {
@@ -338,15 +342,6 @@ def test_letta_agents_bring_conversations_and_blocks():
     ]
     ((lost),) = found.refused
     assert (lost.what, lost.why) == ("f: block block-9", "it has no 'label'")
-
-
-@pytest.mark.parametrize(
-    "value", [b"{oops", [1], {}, {"agents": {}}, {"agents": [1]}, {"agents": [], "blocks": [1]}]
-)
-def test_what_is_no_agent_file_is_refused_whole(value):
-    """A file that is not JSON, or has no agents, is refused by name."""
-    with pytest.raises(ForeignError, match="f:"):
-        taken("letta", value)
 
 
 KEPT = [
