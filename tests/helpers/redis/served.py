@@ -24,6 +24,7 @@ class Served(NamedTuple):
     settings: Settings
     server: RedisServer
     client: redis.Redis
+    spawn: Spawn
 
     @property
     def keys(self) -> Keys:
@@ -41,7 +42,7 @@ def served(made: pytest.TempPathFactory, name: str, **options: Any) -> Iterator[
     spawner = Spawn(directory, f"{name}-{os.getpid()}", directory)
     try:
         child = worker(spawner, settings, jobs=1)
-        yield Served(settings, server, server.client())
+        yield Served(settings, server, server.client(), spawner)
         assert child.alive, child.output()
     finally:
         spawner.end_all()

@@ -2,16 +2,12 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
-from helpers.redis.binaries import FETCHED
-from helpers.services.debian import run, unpacked
+from helpers.services.debian import unpacked
+from helpers.services.fetched import FETCHED, fetch, run, skip_without
 
 
 class DebianPrograms(NamedTuple):
@@ -37,31 +33,22 @@ class DebianPrograms(NamedTuple):
         """What they are started with."""
         return {**os.environ, "LD_LIBRARY_PATH": str(self.home)}
 
-    @property
-    def _why(self) -> Path:
-        return FETCHED / f"{self.name}.missing"
-
     def fetch(self) -> None:
-        """Fetch them; never fail: who cannot get them runs the tests without."""
-        FETCHED.mkdir(exist_ok=True)
-        first = next(iter(self.programs))
-        try:
-            if not (self.home / first).exists():
-                self._unpack()
-            said = run(self.home / first, "--version", environment=self.environment)
-            self._why.unlink(missing_ok=True)
-            sys.stdout.write(f"{self.name}: {said.strip().splitlines()[0]}\n")
-        except (OSError, subprocess.SubprocessError) as error:
-            shutil.rmtree(self.home, ignore_errors=True)
-            self._why.write_text(" ".join(str(error).split())[-300:])
-            sys.stdout.write(f"{self.name}: cannot be had here: {self._why.read_text()}\n")
+        """Fetch them unless they are here."""
+        fetch(self.name, self._release)
 
     def program(self, name: str) -> Path:
         """Return an executable; skip the test if it is not here, with what gets it."""
         if not (self.home / name).exists():
-            said = f" (last time: {self._why.read_text()})" if self._why.exists() else ""
-            pytest.skip(f"{name} is not here; get it: make servers{said}")
+            skip_without(self.name)
         return self.home / name
+
+    def _release(self) -> str:
+        first = next(iter(self.programs))
+        if not (self.home / first).exists():
+            self._unpack()
+        said = run(self.home / first, "--version", environment=self.environment)
+        return said.strip().splitlines()[0]
 
     def _unpack(self) -> None:
         self.home.mkdir(exist_ok=True)

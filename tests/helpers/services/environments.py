@@ -4,19 +4,13 @@
 that want it are skipped with that.
 """
 
-import shutil
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-import pytest
-
-from helpers.redis.binaries import FETCHED
-
-_TIMEOUT = 1_800
+from helpers.services.fetched import FETCHED, fetch, installed, skip_without
 
 PACKAGES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -29,19 +23,6 @@ PACKAGES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 keeps and shows traces that it gets by OTLP."""
 
 
-def main() -> None:
-    """Fetch what is missing; never fail: who cannot get it runs the tests without it."""
-    FETCHED.mkdir(exist_ok=True)
-    for name, packages in PACKAGES.items():
-        try:
-            _fetch(name, packages)
-            sys.stdout.write(f"{name}: {' '.join(packages)}\n")
-        except (OSError, subprocess.SubprocessError) as error:
-            shutil.rmtree(FETCHED / name, ignore_errors=True)
-            _why(name).write_text(" ".join(str(error).split())[-300:])
-            sys.stdout.write(f"{name}: cannot be had here: {_why(name).read_text()}\n")
-
-
 def is_here(name: str) -> bool:
     """Say whether a service was fetched."""
     return (FETCHED / name / "done").exists()
@@ -49,11 +30,9 @@ def is_here(name: str) -> bool:
 
 def environment(name: str) -> Path:
     """Return where a service's environment is; skip the test if it is not here."""
-    home = FETCHED / name
     if not is_here(name):
-        said = f" (last time: {_why(name).read_text()})" if _why(name).exists() else ""
-        pytest.skip(f"{name} is not here; get it: make backends{said}")
-    return home
+        skip_without(name, "make backends")
+    return FETCHED / name
 
 
 def packages_of(name: str) -> Path:
@@ -62,25 +41,13 @@ def packages_of(name: str) -> Path:
     return found
 
 
-def _fetch(name: str, packages: Sequence[str]) -> None:
-    home = FETCHED / name
+def _release(name: str) -> str:
     if not is_here(name):
-        _run(sys.executable, "-m", "venv", str(home))
-        pip = ("-m", "pip", "--disable-pip-version-check", "install", "-q", *packages)
-        _run(str(home / "bin" / "python"), *pip)
-        (home / "done").touch()
-    _why(name).unlink(missing_ok=True)
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
-    if done.returncode:
-        raise OSError(f"{' '.join(command[:4])}: {done.stderr.strip()}")
-
-
-def _why(name: str) -> Path:
-    return FETCHED / f"{name}.missing"
+        installed(FETCHED / name, *PACKAGES[name])
+        (FETCHED / name / "done").touch()
+    return " ".join(PACKAGES[name])
 
 
 if __name__ == "__main__":
-    main()
+    for service in PACKAGES:
+        fetch(service, partial(_release, service))

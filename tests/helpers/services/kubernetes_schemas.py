@@ -16,8 +16,7 @@ from typing import Any, Final
 import jsonschema
 import pytest
 
-from helpers.redis.binaries import FETCHED
-from helpers.services.debian import run
+from helpers.services.fetched import FETCHED, run
 
 RELEASE: Final = "1.34.0"
 _PACKAGE: Final = "kubernetes-validate==1.37.0"

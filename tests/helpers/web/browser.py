@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from helpers.redis.binaries import FETCHED
+from helpers.services.fetched import FETCHED
 
 HOME = FETCHED / "chromium"
 PROGRAM = HOME / "usr" / "lib" / "chromium" / "chromium-headless-shell"

@@ -3,17 +3,19 @@
 The providers are those of ``tests/contract/``, which know nothing of memorybus.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
+from helpers.redis.served import served
 from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.recall.operator_recall import recall_now
+
+pytestmark = pytest.mark.xdist_group("adapters")
 
 NOTES = {"kind": "ethos:contract.ethos_example:MarkdownNotes", "dir": "{home}/notes"}
 DIARY = {"kind": "registry:contract.registry_example:Notes", "dir": "{home}/diary"}
@@ -23,13 +25,13 @@ PATIENT: Any = {"recall_wait": 20.0, "recall_timeout": 30.0}
 `recall_wait` without progress is the most that a recall waits."""
 
 
-@pytest.fixture(name="adapted")
-def _adapted(make_settings: MakeSettings, redis_url: str, spawn: Spawn) -> Settings:
+@pytest.fixture(scope="module", name="adapted")
+def _adapted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Run a worker with a provider of either contract and one recall process for each."""
     tables = {"notes": NOTES, "diary": DIARY, "rows": ROWS}
-    settings = make_settings(url=redis_url, providers=tuple(tables), provider=tables, **PATIENT)
-    worker(spawn, settings, jobs=1)
-    return settings
+    options = {"providers": tuple(tables), "provider": tables}
+    with served(tmp_path_factory, "adapted", **options) as world:
+        yield world.settings
 
 
 def test_both_remember_and_recall(adapted):
@@ -56,10 +58,10 @@ def test_both_remember_and_recall(adapted):
 def test_a_later_session_recalls_the_memory_store_of_an_earlier_one(adapted):
     """What a chat noted is there in its next session, changed as it was, and in nobody else's."""
     with MemoryBus.connect(adapted) as bus:
-        first = bus.session("monday", agent="coach", user="alice", platform="cli", warm=False)
+        first = bus.session("monday", agent="coach", user="bea", platform="cli", warm=False)
         first.memory_written("add", "The boat is called Otter.", tool_call_id="a")
         first.memory_written("add", "The boat leaks.", tool_call_id="b")
-        second = bus.session("tuesday", agent="coach", user="alice", platform="tui", warm=False)
+        second = bus.session("tuesday", agent="coach", user="bea", platform="tui", warm=False)
         second.memory_written("remove", old_text="leaks", tool_call_id="c")
         assert bus.flush()
 
@@ -68,7 +70,7 @@ def test_a_later_session_recalls_the_memory_store_of_an_earlier_one(adapted):
             found = bus.recall(question, agent="coach", user=user, providers=["rows"], timeout=20)
             return [item.text for item in found.results]
 
-        wait_until(lambda: rows("alice") == ["The boat is called Otter."], "all is applied", 30)
+        wait_until(lambda: rows("bea") == ["The boat is called Otter."], "all is applied", 30)
         assert rows("bob") == []
 
 
@@ -89,15 +91,15 @@ def test_a_recall_is_given_the_turns_of_its_session(make_settings, redis_url, sp
 def test_recall_is_the_askers_own(adapted):
     """Another person recalls nothing of it; an operator who asks for everyone's does."""
     with MemoryBus.connect(adapted) as bus:
-        session = bus.session("s", agent="coach", user="alice", warm=False)
-        session.memory_written("add", "Alice likes green tea.", store="user", tool_call_id="c")
+        session = bus.session("s", agent="coach", user="cleo", warm=False)
+        session.memory_written("add", "Cleo likes white tea.", store="user", tool_call_id="c")
         assert bus.flush()
 
         def everyones() -> list[str]:
             found = recall_now(
                 adapted,
                 SYSTEM,
-                "Who likes green tea?",
+                "Who likes white tea?",
                 agent=None,
                 user=None,
                 workspace=None,
@@ -106,9 +108,10 @@ def test_recall_is_the_askers_own(adapted):
                 budget=2_000,
                 timeout=10.0,
             )
-            return [item.text for item in found.results if item.provider == "notes"]
+            kept = [item.text for item in found.results if item.provider == "notes"]
+            return [text for text in kept if "Cleo" in text]
 
-        wait_until(lambda: everyones() == ["Alice likes green tea."], "it is applied", 20)
-        of_bob = bus.recall("Who likes green tea?", agent="coach", user="bob", timeout=20)
+        wait_until(lambda: everyones() == ["Cleo likes white tea."], "it is applied", 20)
+        of_bob = bus.recall("Who likes white tea?", agent="coach", user="bob", timeout=20)
 
     assert (of_bob.results, of_bob.missing) == ((), {})
