@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorybus.events import (
     Delegated,
+    Derived,
     MemoryWritten,
     Reason,
     SessionStarted,
@@ -24,7 +25,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.errors import ProviderError
 from memorybus_providers.mentisdb import options, thoughts, tools
-from memorybus_providers.mentisdb.thoughts import Draft, Thought
+from memorybus_providers.mentisdb.thoughts import Draft, Relation, Thought
 from memorybus_providers.owners import MAX_OWNERS
 from memorybus_providers.remote.provider import RemoteProvider, service_capabilities
 from memorybus_providers.remote.texts import (
@@ -51,7 +52,9 @@ class MentisDbProvider(RemoteProvider["MentisStore"]):
     delivery = "lookup"
     capabilities = service_capabilities(
         tools.TOOLS,
-        frozenset({SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated}),
+        frozenset(
+            (SessionStarted, TurnCompleted, MemoryWritten, SessionSwitched, Delegated, Derived)
+        ),
         forgets=False,  # its REST API deletes nothing
     )
     package = "urllib3"
@@ -105,7 +108,7 @@ class MentisDbProvider(RemoteProvider["MentisStore"]):
         with self._writing(ctx) as store:
             own = store.chain(ctx.scope)
             entries = store.search(own, [thoughts.store_tag(event.store)])
-            stored = store.ledger(own).current_thoughts(entries)
+            stored = store.ledger(own, whole=False).current_thoughts(entries)
             text = sendable(event.content)
             if event.action != "remove" and any(thought.content == text for thought in stored):
                 return
@@ -122,16 +125,32 @@ class MentisDbProvider(RemoteProvider["MentisStore"]):
         """Record from which session this one came; a branch gets its own chain."""
         self._join(event.parent, event.reason, ctx)
 
+    def on_derived(self, event: Derived, ctx: HookContext) -> None:
+        """Append a summary or a fact, unless something that it came from was retracted already."""
+        if event.kind not in thoughts.CONCLUSIONS:
+            return
+        with self._writing(ctx) as store:
+            own = store.chain(ctx.scope)
+            if store.search(own, [*map(thoughts.retracted_tag, event.sources)], 1):
+                return
+            old = store.search(own, [*map(thoughts.event_tag, event.supersedes)])
+            for draft in thoughts.drafts_of_conclusion(event, ctx, old):
+                store.append_alone(own, draft)
+
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
-        """Append a thought that retracts those of the events, to each chain that has any."""
-        tags = [thoughts.event_tag(one) for one in event_ids]
+        """Append one thought that retracts those of the events, and what was concluded of them."""
+        tags = [thoughts.event_tag(event_id) for event_id in event_ids]
         root = name_of(ctx.session.root)
         with self._writing(ctx) as store:
-            for chain, marks in store.ledgers(store.chain(ctx.scope)).items():
-                found = marks.current_thoughts(store.search(chain, tags))
-                undone = [thought for thought in found if thought.tag("root") == root]
-                if undone:
-                    store.append_mark(chain, thoughts.draft_of_undo(undone, ctx))
+            own = store.chain(ctx.scope)
+            ledger = store.ledger(own)
+            undone = [
+                Relation("Invalidates", thought.id, None if chain == own else chain)
+                for chain in ledger.chains(own)
+                for thought in ledger.current_thoughts(store.search(chain, tags))
+                if thought.tag("root") == root
+            ]
+            store.append_alone(own, thoughts.draft_of_undo(undone, event_ids, ctx))
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Return whether MentisDB has all thoughts of an event."""
@@ -209,17 +228,15 @@ def find_near(store: MentisStore, scope: RecallScope, query: str, most: int) -> 
 
 def _search_ranked(store: MentisStore, own: str, text: str, most: int) -> list[Recollection]:
     """Return the thoughts near a text in an owner's chain and its branches."""
-    ledgers = store.ledgers(own)
-    hits = store.search_near(list(ledgers), text, 2 * most + 10)  # some are no longer valid
-    current = [
-        hit for hit in hits if ledgers.get(hit.chain_key, ledgers[own]).is_current(hit.thought)
-    ]
+    ledger = store.ledger(own)
+    hits = store.search_near(ledger.chains(own), text, 2 * most + 10)  # some are invalid
+    current = [hit for hit in hits if ledger.is_current(hit.thought)]
     return [_to_recollection(hit.thought, hit.score.total) for hit in current[:most]]
 
 
 def _newest_entries(store: MentisStore, own: str, _: str, most: int) -> list[Recollection]:
     entries = store.search(own, [thoughts.store_tag(name) for name in ("user", "memory")])
-    newest = store.ledger(own).current_thoughts(entries)[-most:]
+    newest = store.ledger(own, whole=False).current_thoughts(entries)[-most:]
     return [_to_recollection(thought, 0.0) for thought in reversed(newest)]
 
 

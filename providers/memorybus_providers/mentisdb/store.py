@@ -23,9 +23,6 @@ _MAX_SESSIONS = 4_096
 
 MOST_MARKS = 1_000  # the most marks of a chain that are read, the newest (G10)
 
-MOST_CHAINS = 64
-"""The most chains of an owner that one recall searches: its own and the newest branches (G10)."""
-
 _PAGE = 100
 
 
@@ -174,8 +171,8 @@ class MentisStore(HttpService):
             place = self._places.pop((owner_of(scope), session_id), None)
             self._last.pop((place or "", session_id), None)
 
-    def append_mark(self, chain: str, draft: Draft) -> None:
-        """Append a mark that belongs to no session."""
+    def append_alone(self, chain: str, draft: Draft) -> None:
+        """Append a mark or a conclusion, which is no thought of a session."""
         self._post(chain, draft, {"agent_id": "memorybus"})
 
     def _append(self, chain: str, draft: Draft, ctx: HookContext) -> None:
@@ -212,7 +209,7 @@ class MentisStore(HttpService):
     def _mark_place(self, place: str, ctx: HookContext, *, branched: bool) -> None:
         """Record in the owner's own chain that a session is kept in the chain `place`."""
         tags = (thoughts.place_tag(ctx.session.id), *([thoughts.BRANCH] if branched else []))
-        self.append_mark(self.chain(ctx.scope), thoughts.make_mark(place, *tags))
+        self.append_alone(self.chain(ctx.scope), thoughts.make_mark(place, *tags))
         self._remember(self._places, (owner_of(ctx.scope), ctx.session.id), place)
 
     def _remember(self, kept: OrderedDict[Any, Any], key: Any, value: Any) -> Any:
@@ -227,17 +224,17 @@ class MentisStore(HttpService):
 
     def search(self, chain: str, tags: Sequence[str], most: int | None = None) -> list[Thought]:
         """Return a chain's thoughts with any of the tags, the newest `most`, the oldest first."""
+        if not tags:
+            return []
         body = {"chain_key": chain, "tags_any": tags, "limit": most}
         return self._send(ThoughtPage, "POST", "/v1/search", body).thoughts
 
-    def ledger(self, chain: str) -> MentisLedger:
-        return thoughts.read_marks(self.search(chain, thoughts.TAGS, MOST_MARKS))
-
-    def ledgers(self, chain: str) -> dict[str, MentisLedger]:
-        """Return the ledgers of an owner's chain and its newest branches, by chain."""
-        own = self.ledger(chain)
-        branches = own.branches[-(MOST_CHAINS - 1) :]
-        return {chain: own} | {name: self.ledger(name) for name in branches}
+    def ledger(self, own: str, *, whole: bool = True) -> MentisLedger:
+        """Return what the marks of an owner's chain say; if `whole`, also its newest branches'."""
+        marks = self.search(own, thoughts.TAGS, MOST_MARKS)
+        for branch in thoughts.read_marks(marks).chains(own)[1:] if whole else ():
+            marks += self.search(branch, thoughts.TAGS, MOST_MARKS)
+        return thoughts.read_marks(marks)
 
     def search_near(self, names: Sequence[str], text: str, most: int) -> list[SearchHit]:
         """Return the thoughts near a text in these chains, best first."""

@@ -9,10 +9,11 @@ the mark, records that it is no longer valid.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
-from memorybus.events import Delegated, MemoryWritten, Reason, TurnCompleted
+from memorybus.events import Delegated, Derived, DerivedKind, MemoryWritten, Reason, TurnCompleted
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.owners import Owner
@@ -26,7 +27,19 @@ GONE: Final = "mb:gone"  # the tag of thoughts whose relations retract or replac
 
 BRANCH: Final = "mb:branch"  # the tag of marks whose content is the name of a branch's chain
 
+_SOURCE: Final = "mb:source:"
+_RETRACTED: Final = "mb:retracted:"
+"""Begin the tags of a conclusion that name what it came from, and those of a mark that name the
+events that it retracts.
+
+A retraction and a conclusion from what it retracts have different order keys, and may be applied at
+once by two workers. So neither looks for the other: whoever reads both knows what holds (G3).
+"""
+
 MAX_THOUGHT_CHARS = 400_000  # the most characters of a thought: the server accepts bodies of 2 MB
+
+MOST_CHAINS: Final = 64
+"""The most chains of an owner that one recall searches: its own and the newest branches (G10)."""
 
 _KINDS: Final[dict[Reason, str]] = {
     "branch": "BranchesFrom",
@@ -34,6 +47,10 @@ _KINDS: Final[dict[Reason, str]] = {
     "resume": "ContinuesFrom",
     "delegation": "DerivedFrom",
 }
+
+
+CONCLUSIONS: Final[dict[DerivedKind, str]] = {"summary": "Summary", "fact": "FactLearned"}
+"""The types of the conclusions that are kept."""
 
 
 class Relation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,6 +89,10 @@ class Thought(msgspec.Struct, frozen=True):
         start = f"{TAG_PREFIX}{name}:"
         return next((tag[len(start) :] for tag in self.tags if tag.startswith(start)), "")
 
+    def events(self, start: str) -> frozenset[str]:
+        """Return the events that the tags with a beginning name."""
+        return frozenset(tag.removeprefix(start) for tag in self.tags if tag.startswith(start))
+
 
 def session_tag(session_id: str) -> str:
     """Return the tag of a session's thoughts."""
@@ -86,6 +107,11 @@ def event_tag(event_id: str) -> str:
 def place_tag(session_id: str) -> str:
     """Return the tag of the mark that says in which chain a session is kept."""
     return f"mb:place:{name_of(session_id)}"
+
+
+def retracted_tag(event_id: str) -> str:
+    """Return the tag of the marks that retract an event."""
+    return f"{_RETRACTED}{name_of(event_id)}"
 
 
 def store_tag(store: str) -> str:
@@ -123,6 +149,26 @@ def drafts_of_write(event: MemoryWritten, ctx: HookContext, old: Sequence[Though
     return [msgspec.structs.replace(draft, relations=superseded) for draft in drafts]
 
 
+def drafts_of_conclusion(event: Derived, ctx: HookContext, old: Sequence[Thought]) -> list[Draft]:
+    """Return a conclusion, which supersedes the conclusions `old`; none if it has no text.
+
+    It is no thought of its session, which may not have begun in the chain yet.
+    """
+    sources = [f"{_SOURCE}{name_of(name)}" for name in (*event.sources, ctx.event_id)]
+    tags = (event_tag(ctx.event_id), f"mb:at:{ctx.at}", *sources, *([GONE] if old else []))
+    superseded = [Relation("Supersedes", thought.id) for thought in old]
+    return [
+        Draft(
+            CONCLUSIONS[event.kind],
+            text,
+            tags,
+            role="Summary" if event.kind == "summary" else "Memory",
+            relations=superseded,
+        )
+        for text in islice(split_text(sendable(event.text), MAX_THOUGHT_CHARS), 1)
+    ]
+
+
 def draft_of_lineage(reason: Reason, parent: Thought | None, chain: str, ctx: HookContext) -> Draft:
     """Return the first thought of a session, which relates it to its parent's last thought."""
     kind = _KINDS.get(reason, "RelatedTo")
@@ -132,11 +178,10 @@ def draft_of_lineage(reason: Reason, parent: Thought | None, chain: str, ctx: Ho
     return Draft("Checkpoint", text, tags, role="Checkpoint", relations=relations)
 
 
-def draft_of_undo(undone: Iterable[Thought], ctx: HookContext) -> Draft:
-    """Return the thought that retracts others."""
-    relations = [Relation("Invalidates", thought.id) for thought in undone]
-    tags = (*_tags(ctx), MARK, GONE)
-    return Draft("Correction", "Undone.", tags, role="Audit", relations=relations)
+def draft_of_undo(undone: Sequence[Relation], event_ids: Sequence[str], ctx: HookContext) -> Draft:
+    """Return the thought that retracts others, and what is or will be concluded from events."""
+    tags = (*_tags(ctx), MARK, GONE, *map(retracted_tag, event_ids))
+    return Draft("Correction", "Undone.", tags, role="Audit", relations=undone)
 
 
 def make_mark(text: str, *tags: str) -> Draft:
@@ -232,28 +277,40 @@ def is_memory(thought: Thought) -> bool:
 
 
 class MentisLedger(msgspec.Struct, frozen=True):
-    """What the marks of a chain say.
+    """What the marks of an owner's chains say.
 
     Attributes:
         gone: the ids of thoughts that were replaced, removed or retracted.
+        retracted: the events from which nothing may be concluded.
     """
 
     gone: frozenset[str] = frozenset()
-    branches: tuple[str, ...] = ()  # the chains that branch from this one
+    retracted: frozenset[str] = frozenset()
+    branches: tuple[str, ...] = ()  # the chains that branch from the owner's own
+
+    def chains(self, own: str) -> list[str]:
+        """Return the owner's own chain and its newest branches."""
+        return [own, *self.branches[-(MOST_CHAINS - 1) :]]
 
     def is_current(self, thought: Thought) -> bool:
-        """Return whether a thought of this chain is a memory that is still valid."""
-        return thought.id not in self.gone and is_memory(thought)
+        """Return whether a thought is a memory that is still valid."""
+        return thought.id not in self.gone and is_memory(thought) and self.stands(thought)
 
     def current_thoughts(self, thoughts: Iterable[Thought]) -> list[Thought]:
         """Return the thoughts that are still valid."""
         return [thought for thought in thoughts if self.is_current(thought)]
 
+    def stands(self, thought: Thought) -> bool:
+        """Return whether a thought lost nothing of what it was concluded from."""
+        return self.retracted.isdisjoint(thought.events(_SOURCE))
+
 
 def read_marks(marks: Sequence[Thought]) -> MentisLedger:
-    """Return the ledger for the marks of a chain."""
-    taken = (edge for mark in marks if GONE in mark.tags for edge in mark.relations)
-    return MentisLedger(
-        frozenset(edge.target_id for edge in taken if edge.kind in _TAKE_BACK),
-        tuple(dict.fromkeys(mark.content for mark in marks if BRANCH in mark.tags)),
-    )
+    """Return the ledger for the marks of an owner's chains."""
+    gone = [mark for mark in marks if GONE in mark.tags]
+    retracted = frozenset[str]().union(*(mark.events(_RETRACTED) for mark in gone))
+    branches = dict.fromkeys(mark.content for mark in marks if BRANCH in mark.tags)
+    ledger = MentisLedger(retracted=retracted, branches=tuple(branches))
+    taken = (edge for mark in gone if ledger.stands(mark) for edge in mark.relations)
+    ids = frozenset(edge.target_id for edge in taken if edge.kind in _TAKE_BACK)
+    return msgspec.structs.replace(ledger, gone=ids)

@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.providers import service_opening
-from helpers.providers.hook_world import BOB, HookWorld
+from helpers.providers.hook_world import BOB, TALK, HookWorld
 from helpers.services.faulty_http import Fault
 from helpers.services.mentisdb_server import MentisDbServer, mentisdb_server
+from helpers.stories.deriving import DERIVING, conclusions, tell_and_stop
 from helpers.stories.rebuilding import ran
 from helpers.stories.scenario import PATIENT, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM, Clock
+from memorybus.errors import Transient
 from memorybus.events import (
     Delegated,
+    Derived,
     MemoryWritten,
     SessionRef,
     SessionStarted,
@@ -230,6 +233,90 @@ def test_what_was_taken_back_is_not_recalled(world):
     assert "user: quince kept" in world.recall("quince")
 
 
+def concluded(text: str, *sources: str, supersedes: tuple[str, ...] = ()) -> Derived:
+    """Return the summary of some events."""
+    return Derived(kind="summary", text=text, sources=sources, supersedes=supersedes)
+
+
+def rewind(*event_ids: str) -> SessionSwitched:
+    """Return a rewind that retracts events."""
+    return SessionSwitched(new_id="talk", reason="rewind", rewound=True, retracted=event_ids)
+
+
+def test_a_summary_is_a_thought(world):
+    """A summary is a `Summary`, a fact a `FactLearned`; other conclusions are not kept."""
+    said = world.tell(TURN).event_id
+    world.tell(concluded("Ada keeps bees.", said))
+    for kind in ("fact", "topic", "profile"):
+        world.tell(Derived(kind=kind, text=f"Bees, a {kind}.", sources=(said,)))
+    kinds = [(thought["thought_type"], thought["role"]) for thought in world.server.chains[OWN][1:]]
+    assert kinds == [("Summary", "Summary"), ("FactLearned", "Memory")]
+    assert "Ada keeps bees." in world.recall("bees")
+
+
+@pytest.mark.parametrize("order", ["conclusion first", "retraction first", "both at once"])
+def test_a_conclusion_goes_with_its_source(world, order, tmp_path, monkeypatch):
+    """Once a source is retracted no recall shows the conclusion, whichever comes first (G3)."""
+    gone = world.tell(TurnCompleted(user="My PIN is 4711."), session=later("two")).event_id
+    stays = world.tell(TURN).event_id
+    known = world.step(concluded("The PIN is 4711, and bees.", stays, gone))
+    undo = world.step(rewind(gone), session=later("two"))
+    append = world.provider.client.append_alone
+
+    def append_late(*arguments: Any) -> None:
+        with opened(tmp_path, world.server.url) as other:  # another worker's
+            HookWorld(other).send(undo)
+        append(*arguments)
+
+    if order == "both at once":
+        monkeypatch.setattr(world.provider.client, "append_alone", append_late)
+        world.send(known)
+    for step in {"conclusion first": (known, undo), "retraction first": (undo, known)}.get(
+        order, ()
+    ):
+        world.send(step)
+    assert world.recall("PIN bees") == [SAID]
+    written = "The PIN is 4711, and bees." in world.server.contents(OWN)
+    assert written is (order != "retraction first")
+    monkeypatch.undo()
+    world.tell(concluded("Bees it is.", stays))
+    assert set(world.recall("PIN bees")) == {SAID, "Bees it is."}
+
+
+@pytest.mark.parametrize("kind", ["lose", "half", "late"])
+def test_a_conclusion_in_doubt_goes_with_its_source(world, kind):
+    """It is kept once, though its answer was lost, and a retraction before the next try holds."""
+    gone = world.tell(TurnCompleted(user="My PIN is 4711.")).event_id
+    known = world.step(concluded("The PIN is 4711.", gone))
+    world.server.faults.append(Fault("/v1/thoughts", kind))
+    with pytest.raises(Transient):
+        world.send(known, deadline=1.0)
+    world.tell(rewind(gone))
+    assert world.knows(known)
+    assert world.server.contents(OWN).count("The PIN is 4711.") == 1
+    assert world.recall("PIN") == []
+
+
+def test_a_newer_summary_takes_the_place_of_the_older_one(world):
+    """Until a source of the newer one is retracted: then the older one holds again."""
+    first, second = (world.tell(TurnCompleted(user=text)).event_id for text in ("one", "two"))
+    old = world.tell(concluded("Bees, one.", first)).event_id
+    world.tell(concluded("Bees, one and two.", first, second, supersedes=(old,)))
+    assert world.recall("bees") == ["Bees, one and two."]
+    world.tell(rewind(second))
+    assert world.recall("bees") == ["Bees, one."]
+
+
+def test_a_rewind_is_whole_in_one_thought(world):
+    """An undo of turns in two chains, whose only answer is lost, retracts both (G4)."""
+    branched(world)
+    turns = [world.tell(TurnCompleted(user="quince gone"), session=session).event_id
+             for session in (TALK, later("two"))]  # fmt: skip
+    world.server.faults.append(Fault("/v1/thoughts", "lose"))
+    world.deliver(world.step(rewind(*turns), session=later("two")))
+    assert sorted(world.recall("quince")) == ["user: quince one", "user: quince two"]
+
+
 def test_a_recall_makes_nothing(world):
     """Any request that names a chain makes it, so that the list is asked first."""
     assert world.recall("bees") == []
@@ -295,3 +382,41 @@ def test_a_rebuild_fills_chains_of_another_prefix_with_their_branches(
             ran(spawn, settings, "rebuild", "mentisdb", "--set", "prefix=second", "--yes")
             wait_until(lambda: told in server.contents(f"second{aside}"), "it is stored again")
     assert server.contents("second__default__ada__w") == ["user: I saw a quince."]
+
+
+def summaries(server: MentisDbServer, chain: str) -> list[str]:
+    """Return the summaries in a chain."""
+    return [
+        thought["content"]
+        for thought in server.chains.get(chain, [])
+        if thought["thought_type"] == "Summary"
+    ]
+
+
+@pytest.mark.timeout(240)
+def test_a_session_that_ended_has_a_summary_until_its_turns_are_undone(make_world):
+    """Workers derive it, a rebuild repeats it, and recalls of both drop it with its source (G3)."""
+    with mentisdb_server() as server:
+        world = make_world(
+            **DERIVING | {"providers": ("mentisdb", "holographic"), "prefetch_wait": 30.0},
+            provider={"mentisdb": {"base_url": server.url}},
+        )
+        tell_and_stop(world, "chat")
+        world.worker()
+        own = "__default__ada__w"
+        wait_until(lambda: summaries(server, f"memorybus{own}"), "the summary is stored")
+        (event,) = [each for each in conclusions(world) if each["event"]["kind"] == "summary"]
+        with world.bus() as bus:
+            session, asked = bus.session("chat", warm=False), "Is the harbour office in Bergen?"
+            assert "From mentisdb" in session.prefetch(asked)
+            undo = SessionSwitched(
+                new_id="chat", reason="rewind", rewound=True,
+                retracted=tuple(event["event"]["sources"]),
+            )  # fmt: skip
+            session.publish(undo)
+            assert bus.flush("logged", 30)
+            world.wait_applied()
+            rebuilt = world.run("rebuild", "mentisdb", "--set", "prefix=second", "--yes")
+            assert rebuilt.returncode == 0, rebuilt
+            assert session.prefetch(asked) == ""
+        assert f"second{own}" in server.chains
