@@ -5,7 +5,7 @@ ADD_WORDS = "insert into words select $number, unnest($listed)"
 COUNTED = """
 create view counted as
 select id, hash(agent, "user", workspace, "session") as talk, "type", agent, "user", workspace,
-  platform, "session", root, epoch_ms("at") as moment, figures as f
+  platform, "session", root, epoch_ms("at") as moment, {figures}
 from rows
 where "at" >= to_timestamp({since} / 1000.0) and omitted = '' and {wanted} {standing}
 """
@@ -14,14 +14,14 @@ STANDING = "and id not in (select id from retracted)"
 RETRACTED = """
 create temp table retracted as
 select distinct id from (
-  select try_cast(unnest(figures.retracted) as uuid) as id
-  from rows where "type" = 'SessionSwitched' and len(figures.retracted) > 0)
+  select try_cast(unnest(retracted) as uuid) as id
+  from rows where "type" = 'SessionSwitched' and len(retracted) > 0)
 where id is not null
 """
 
 USAGES = """
 create temp table usages as
-select talk, moment, f.usage from counted where "type" = 'SessionEnded' and len(f.usage) > 0
+select talk, moment, usage from counted where "type" = 'SessionEnded' and len(usage) > 0
 """
 
 SESSIONS = """
@@ -44,14 +44,14 @@ from talks left join ended using (talk)
 
 TALKED = """
 create temp table talked as
-select talk, coalesce(f.model, '') as model,
+select talk, coalesce(e.model, '') as model,
   coalesce(e.moment <= s.counted_at, false) as is_in_total,
-  count(*) as turns, sum(f.user_messages) as user_messages,
-  sum(f.assistant_messages) as assistant_messages, sum(f.tool_messages) as tool_messages,
-  sum(f.user_messages + f.assistant_messages + f.tool_messages) as messages,
-  sum(coalesce(len(f.tools), 0)) as calls, sum(f.tokens_in) as tokens_in,
-  sum(f.tokens_out) as tokens_out, sum(f.cost) as cost,
-  count(*) filter (f.tokens_in + f.tokens_out = 0) as without_tokens,
+  count(*) as turns, sum(e.user_messages) as user_messages,
+  sum(e.assistant_messages) as assistant_messages, sum(e.tool_messages) as tool_messages,
+  sum(e.user_messages + e.assistant_messages + e.tool_messages) as messages,
+  sum(coalesce(len(e.tools), 0)) as calls, sum(e.tokens_in) as tokens_in,
+  sum(e.tokens_out) as tokens_out, sum(e.cost) as cost,
+  count(*) filter (e.tokens_in + e.tokens_out = 0) as without_tokens,
   min(moment) as first, max(moment) as last
 from counted e join sessions s using (talk)
 where e."type" = 'TurnCompleted' group by talk, 2, is_in_total
@@ -59,14 +59,14 @@ where e."type" = 'TurnCompleted' group by talk, 2, is_in_total
 
 CALLED = """
 create temp table called as
-select moment, f.tools, f.skills_loaded, f.skills_edited
-from counted where "type" = 'TurnCompleted' and len(f.tools) > 0
+select moment, tools, skills_loaded, skills_edited
+from counted where "type" = 'TurnCompleted' and len(tools) > 0
 """
 
 OTHERS = """
 create temp table others as
-select talk, "type", moment, f.what, f.about, f.tools[1] as tool, f.tool_messages, f.tokens_in,
-  f.tokens_out, f.cost
+select talk, "type", moment, what, about, tools[1] as tool, tool_messages, tokens_in,
+  tokens_out, cost
 from counted where "type" in ('MemoryWritten', 'SessionSwitched', 'ContextCompressing', 'Delegated',
   'ToolCalled', 'Derived', 'MemoryCurated')
 """
@@ -87,8 +87,8 @@ GIVEN = """
 create temp table given as
 select id, moment, given.provider as provider, given.outcome as outcome, given.events as memories
 from (
-  select id, moment, unnest(f.recalled) as given
-  from counted where "type" = 'TurnCompleted' and len(f.recalled) > 0)
+  select id, moment, unnest(recalled) as given
+  from counted where "type" = 'TurnCompleted' and len(recalled) > 0)
 """
 
 TABLES = (USAGES, SESSIONS, TALKED, SPENT, CALLED, OTHERS, GIVEN)

@@ -1,8 +1,10 @@
 """The figures of insights, from the archive's files and the log's tail."""
 
 import sys
+from contextlib import closing
 from typing import Any
 
+import duckdb
 import msgspec
 import pytest
 from helpers.archive.sealed_log import QUICK
@@ -12,9 +14,13 @@ from memorybus.archive.location import archive_of
 from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import Derived, ModelUsage, SessionSwitched
-from memorybus.insights.counting import MissingDuckDb
+from memorybus.history.history import History
+from memorybus.insights import statements
+from memorybus.insights.counting import Counter, MissingDuckDb
 from memorybus.insights.reading import read_insights
 from memorybus.insights.report import Insights
+from memorybus.insights.rows import find_rows
+from memorybus.log.stream import EventLog
 from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
 from memorybus.testing import FakeClock
@@ -126,6 +132,24 @@ def test_all_figures_are_those_of_the_events(talked):
         ("store memory", 1, 1)
     ]
     assert insights.gaps == []
+
+
+@pytest.mark.parametrize("where", ["both"], indirect=True)
+def test_a_scan_reads_only_the_figures_that_it_counts(talked):
+    """Of a segment's figures DuckDB decodes what a statement names, also beside the log's tail."""
+    with closing(connect_redis(talked)) as redis:
+        archive = archive_of(redis, talked)
+        with closing(History(EventLog(redis, talked), archive)) as history:
+            history.log.open()
+            rows = find_rows(history, archive, 0)
+    assert rows.files
+    assert rows.tables
+    with closing(duckdb.connect()) as db:
+        Counter(db, 0).load(rows, Query(), ())
+        db.execute("drop table talked")
+        ((_, plan),) = db.execute(f"explain (format json) {statements.TALKED}").fetchall()
+    assert "figures.tokens_in" in plan
+    assert "figures.recalled" not in plan
 
 
 def test_days_and_hours_are_those_of_the_zone(talked):
