@@ -2,19 +2,19 @@
 
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 from cyclopts import App, Parameter
 from memorybus import private
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.errors import ConfigError, LogError
+from memorybus.errors import ConfigError, LogError, LogUnavailable
 from memorybus.health.metrics_server import is_loopback
 from memorybus.ids import new_id, text_digest
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.keys import ID_CHARS, create_key
+from memorybus_console.cli.keys import ID_CHARS, create_key, revoke_key
 from memorybus_console.cli.options import (
     DEFAULT,
     OPERATE,
@@ -30,6 +30,7 @@ from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.render import line
 
 if TYPE_CHECKING:
+    from memorybus_console.gateway.keys import NewKey
     from memorybus_console.operations.hook_settings import HookHost
 
 HostFolderOption = Annotated[
@@ -54,10 +55,11 @@ class HooksInstalled(msgspec.Struct, frozen=True):
 
 
 class HooksUninstalled(msgspec.Struct, frozen=True):
-    """Whether hooks stood in a program's settings, and were taken out."""
+    """Whether hooks stood in a program's settings, and the key of theirs that has ended ("")."""
 
     settings: str
     changed: bool
+    revoked_key: str
 
 
 def register(app: App) -> None:
@@ -109,6 +111,8 @@ def run_claude_uninstall(
     common: Common = DEFAULT,
 ) -> HooksUninstalled:
     """Take the hooks out of Claude Code's settings, which are then as they were before.
+
+    The key that install made for them ends, and its file is deleted.
 
     For example:
 
@@ -217,13 +221,15 @@ def _install(place: HookPlace, owner: Scoped, gateway: str) -> Presentation[Hook
         raise ConfigError(f"{gateway}: hooks use a gateway of this machine, as 127.0.0.1:{PORT}")
     host, file, folder = place.host, place.file, place.folder
     private.directory(folder / entry.SESSIONS)
-    key = _kept_key(folder / entry.CONFIG) or _new_key(place.settings, owner)
+    kept = _read_config(folder / entry.CONFIG)
+    key, key_id = kept.get("key", ""), kept.get("made_key", "")
+    if not key and (made := _new_key(place.settings, owner)):
+        key, key_id = made.token, made.id
     transcripts = str(place.home / host.transcripts)
-    config = {"host": address, "port": int(port), "key": key, "owner": owner.named()}
-    config |= {"transcripts": transcripts}
+    config = {"host": address, "port": int(port), "key": key, "made_key": key_id}
+    config |= {"owner": owner.named(), "transcripts": transcripts}
     private.write(folder / entry.CONFIG, msgspec.json.encode(config))
     changed = write_hooks(file, host, folder)
-    key_id = key.split("_")[1] if key else ""  # the rest is secret
     done = HooksInstalled(str(file), changed, str(folder), gateway, key_id)
     parts = [
         line(f"{file}: {'hooks written' if changed else 'nothing to change'}"),
@@ -235,15 +241,16 @@ def _install(place: HookPlace, owner: Scoped, gateway: str) -> Presentation[Hook
     return Presentation(done, parts, [Remark(f"then start it anew; {log} names what goes wrong")])
 
 
-def _kept_key(config: Path) -> str:
+def _read_config(config: Path) -> dict[str, Any]:
     try:
-        return str(msgspec.json.decode(config.read_bytes())["key"])
+        kept: dict[str, Any] = msgspec.json.decode(config.read_bytes())
     except FileNotFoundError:
-        return ""
+        return {}
+    return kept
 
 
-def _new_key(settings: Settings, owner: Scoped) -> str:
-    """Return a key for the hooks; "" as long as no program of this machine needs one."""
+def _new_key(settings: Settings, owner: Scoped) -> "NewKey | None":
+    """Return a key for the hooks; None as long as no program of this machine needs one."""
     from memorybus_console.gateway.keys import ApiKey, KeyRing
 
     with suppress(LogError), closing(KeyRing(settings, SYSTEM)) as ring:
@@ -256,11 +263,31 @@ def _new_key(settings: Settings, owner: Scoped) -> str:
                 may=("publish", "recall"),
                 by=operator(),
             )
-            return create_key(settings, ring, key).token
-    return ""
+            return create_key(settings, ring, key)
+    return None
 
 
 def _uninstall(place: HookPlace) -> HooksUninstalled:
+    from memorybus_console.hooks import entry
     from memorybus_console.operations.hook_settings import remove_hooks
 
-    return HooksUninstalled(str(place.file), remove_hooks(place.file, place.folder))
+    changed = remove_hooks(place.file, place.folder)
+    config = place.folder / entry.CONFIG
+    made = str(_read_config(config).get("made_key", ""))
+    if made:
+        _revoke(place.settings, made)
+    config.unlink(missing_ok=True)
+    return HooksUninstalled(str(place.file), changed, made)
+
+
+def _revoke(settings: Settings, key: str) -> None:
+    """End the hooks' key; one that has ended already is no error."""
+    from memorybus_console.gateway.keys import KeyRing
+
+    try:
+        with suppress(ConfigError), closing(KeyRing(settings, SYSTEM)) as ring:
+            revoke_key(settings, ring, key)
+    except LogError as error:
+        raise LogUnavailable(
+            f"the hooks are out, but their key {key} is still valid: {error}; then uninstall again"
+        ) from error

@@ -126,14 +126,24 @@ def run_key_revoke(
 
     - `memorybus key revoke 5c6e0a1b2c3d`
     """
+    with _key_ring(common) as ring:
+        return revoke_key(common.settings(), ring, key)
+
+
+def revoke_key(settings: Settings, ring: "KeyRing", key: str) -> "RevokedKey":
+    """End a key, and record that in the log.
+
+    Raises:
+        ConfigError: there is no such key.
+        LogUnavailable: Redis is away.
+    """
     from memorybus.events import OperatorActed
 
     from memorybus_console.operations.stores import record_act
 
-    with _key_ring(common) as ring:
-        record = OperatorActed(act="revoke key", operator=operator(), about={"key": key[:100]})
-        record_act(common.settings(), record)
-        return ring.revoke(key)
+    record = OperatorActed(act="revoke key", operator=operator(), about={"key": key[:100]})
+    record_act(settings, record)
+    return ring.revoke(key)
 
 
 def _key_ring(common: Common) -> "closing[KeyRing]":

@@ -317,8 +317,30 @@ def test_install_connects_a_host(settings, redis_client, tmp_path, program):
         flushed(api)
         assert session_of(said(settings)) == [["started"], ["One.", "1"]]
     removed = run_command(environment, program, "uninstall", "--home", str(home), "--json")
-    assert json.loads(removed.stdout)["changed"]
+    done = json.loads(removed.stdout)
+    assert (done["changed"], done["revoked_key"]) == (True, first["key_id"])
     assert not Path(first["settings"]).exists()
+    assert not config.exists()
+    with key_ring(settings) as ring:
+        assert first["key_id"] not in [each.id for each in ring.all()]
+
+
+def test_a_key_that_cannot_be_revoked_is_named(make_redis, make_settings, tmp_path):
+    """While Redis is away uninstall takes the hooks out, and its next run revokes their key."""
+    server = make_redis(appendonly="yes")
+    settings = make_settings(url=server.url, providers=("holographic",))
+    make_key(settings, "bob")
+    words, environment = ("claude", "uninstall", "--home", str(tmp_path)), environ(settings)
+    run_command(environment, "claude", "install", "--user", "ann", "--home", str(tmp_path))
+    server.stop()
+    away = run_command(environment, *words)
+    assert away.returncode != 0
+    assert "is still valid" in away.stderr
+    assert not (tmp_path / "settings.json").exists()
+    server.start()
+    assert json.loads(run_command(environment, *words, "--json").stdout)["revoked_key"]
+    with key_ring(settings) as ring:
+        assert [key.users for key in ring.all()] == [("bob",)]
 
 
 def test_a_gateway_elsewhere_is_refused(settings, tmp_path):
