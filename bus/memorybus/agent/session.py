@@ -109,6 +109,7 @@ class Session:
         platform: str = "",
         remaining_tokens: int = -1,
         tool_count: int = -1,
+        event_id: str = "",
         at: int | None = None,
     ) -> Receipt:
         """Publish that the user has spoken (volatile: kept in the log, never archived).
@@ -123,7 +124,7 @@ class Session:
             remaining_tokens=remaining_tokens,
             tool_count=tool_count,
         )
-        return self.publish(event, "", at)
+        return self.publish(event, event_id, at)
 
     def turn_completed(
         self,
@@ -343,9 +344,15 @@ class Session:
         self._bus.sessions.put(self.scope, ref)
         return session
 
-    def compressed(self, new_id: str | None = None, *, at: int | None = None) -> Session:
-        """Return the session after a compression: in place (next epoch), or under a new id."""
-        return self._switch(graph.compress(self.ref, new_id), "compression", at)
+    def compressed(
+        self, new_id: str | None = None, *, event_id: str = "", at: int | None = None
+    ) -> Session:
+        """Return the session after a compression: in place (next epoch), or under a new id.
+
+        With an `event_id` of the caller's the same step again changes nothing (G2), unless another
+        one of this session came between; likewise for `switched_to` and `undo`.
+        """
+        return self._switch(graph.compress(self.ref, new_id), "compression", at, event_id)
 
     def switched_to(
         self,
@@ -353,6 +360,7 @@ class Session:
         *,
         reason: Reason = "resume",
         reset: bool = False,
+        event_id: str = "",
         at: int | None = None,
     ) -> Session:
         """Return the session under another id; with `reset` it has a new root and nothing warm."""
@@ -360,9 +368,9 @@ class Session:
         if reason not in get_args(Reason):
             raise refusal("reason", Reason, reason)
         stored = self._bus.sessions.get(self.scope, check_id("new_id", new_id))
-        return self._switch(graph.follow(self.ref, new_id, reason, stored), reason, at)
+        return self._switch(graph.follow(self.ref, new_id, reason, stored), reason, at, event_id)
 
-    def undo(self, *events: Receipt | str, at: int | None = None) -> Session:
+    def undo(self, *events: Receipt | str, event_id: str = "", at: int | None = None) -> Session:
         """Take back what was said last; return this session in its next epoch.
 
         Providers that can retract forget what they learned from these events, also in a rebuild.
@@ -376,6 +384,7 @@ class Session:
             events: the receipts, or ids, of the undone turns and of the other events that this
                 lineage published during them: delegations, calls of tools. A write to the stores
                 `memory` and `user` is taken back by another write. An unknown id retracts nothing.
+            event_id: see `compressed`.
             at: the time of the undo.
 
         Raises:
@@ -384,7 +393,7 @@ class Session:
         retracted = session_events.checked_event_ids(events)
         self._bus.turns.undo(retracted)
         ref = graph.rewind(self.ref)
-        session = self._switch(ref, "rewind", at, retracted)
+        session = self._switch(ref, "rewind", at, event_id, retracted)
         if retracted:
             session.warm_up()
         return session
@@ -398,15 +407,24 @@ class Session:
         return self.publish(event, self.event_id("switch", before.id, before.ref.epoch, reason))
 
     def _switch(
-        self, ref: SessionRef, reason: Reason, at: int | None, retracted: tuple[str, ...] = ()
+        self,
+        ref: SessionRef,
+        reason: Reason,
+        at: int | None,
+        event_id: str,
+        retracted: tuple[str, ...] = (),
     ) -> Session:
+        if event_id and self._bus.sessions.led_to(self.scope, ref.id) == event_id:
+            return self._move_to(self._bus.sessions.get(self.scope, ref.id) or ref)
         # Warm results may hold text that was taken back: a rewind that retracts carries none over.
         goes_on = reason in graph.CONTINUING_REASONS and not retracted
         session = self._continue_as(ref) if goes_on else self._move_to(ref)
         event = graph.switch_event(self.ref, ref, reason, retracted)
-        event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
+        event_id = event_id or session.event_id(
+            "switch", self.id, self.ref.epoch, reason, *retracted
+        )
         session.publish(event, event_id, at)
-        self._bus.sessions.put(self.scope, ref)
+        self._bus.sessions.put(self.scope, ref, event_id)
         return session
 
     def _continue_as(self, ref: SessionRef) -> Session:

@@ -22,6 +22,7 @@ _SCHEMA = """
 create table if not exists sessions(
     slot text primary key, id text not null, root text not null, parent text not null,
     epoch integer not null) without rowid;
+create table if not exists steps(slot text primary key, event text not null) without rowid;
 create table if not exists turns(slot text primary key, at integer not null, body blob not null);
 create index if not exists turns_by_age on turns(at);
 create table if not exists prompts(slot text primary key, used_at integer not null, text text
@@ -85,10 +86,22 @@ class HostSessions:
                 row = self._db.execute(_READ_PLACE, slot).fetchone()
         return SessionRef(*row) if row else None
 
-    def put(self, scope: Scope, ref: SessionRef) -> None:
-        """Remember a session's place."""
-        row = (recall_slot(scope, ref.id), ref.id, ref.root, ref.parent, ref.epoch)
-        self._run(("replace into sessions values (?, ?, ?, ?, ?)", row))
+    def put(self, scope: Scope, ref: SessionRef, event_id: str = "") -> None:
+        """Remember a session's place, and the event of the step that led there."""
+        slot = recall_slot(scope, ref.id)
+        self._run(
+            (
+                "replace into sessions values (?, ?, ?, ?, ?)",
+                (slot, ref.id, ref.root, ref.parent, ref.epoch),
+            ),
+            ("replace into steps values (?, ?)", (slot, event_id)),
+        )
+
+    def led_to(self, scope: Scope, session_id: str) -> str:
+        """Return the event of the step that led to a session's place; "" if none is known."""
+        slot = recall_slot(scope, session_id)
+        [[event]] = self._run(("select (select event from steps where slot = ?)", (slot,)))
+        return event or ""
 
     def turns(self, slot: str) -> bytes:
         """Return the notes about the turns of the session with this `keys.recall_slot`, or b""."""

@@ -6,10 +6,8 @@ the bus waits. Whose memory a request is about follows from the caller's key (`A
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import fields
-from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from memorybus.agent.client import MemoryBus
@@ -56,10 +54,6 @@ from memorybus_console.operations.memories.browsing import (
 
 _MOST_SESSIONS: Final = 10_000
 """The most sessions whose last topic is remembered."""
-_MOST_REPLIES: Final = 10_000
-"""The most replies that are kept for requests that come again."""
-
-Given = TypeVar("Given")
 
 _NOT_REMOTE: Final = (CorrectMemory, DeleteMemory, Forget, ImportArchive, MoveProvider, Replay)
 
@@ -141,7 +135,6 @@ class Gateway:
         self._bus_state = BusStateCache(bus.settings, bus.clock)
         self._lock = threading.Lock()
         self._sessions: OrderedDict[tuple[Scope, str], Session] = OrderedDict()
-        self._replies: OrderedDict[tuple[Scope, str, str], Any] = OrderedDict()
 
     def scope(self, caller: ApiCaller, request: asked.OwnedRequest) -> Scope:
         """Return whose memory a request is about.
@@ -178,9 +171,7 @@ class Gateway:
         session, at = self._session(self.scope(caller, item), item.session), item.at or None
         match item.event:
             case TurnStarted() as event:
-                return self._once(
-                    session, event_id, lambda: session.turn_started(**asdict(event), at=at)
-                )
+                return session.turn_started(**asdict(event), event_id=event_id, at=at)
             case TurnCompleted() as event:
                 fields = asdict(event) | {"ordinal": None if event.ordinal < 0 else event.ordinal}
                 del fields["recalled"]  # the bus itself knows what it gave to the prompt
@@ -188,8 +179,7 @@ class Gateway:
             case MemoryWritten() as event:
                 return session.memory_written(**asdict(event), event_id=event_id, at=at)
             case ContextCompressing(messages=messages, compression_count=count):
-                compressing = partial(session.compressing, compression_count=count, at=at)
-                return self._once(session, event_id, lambda: compressing(messages))
+                return session.compressing(messages, compression_count=count, at=at)
             case Delegated() as event:
                 return session.delegated(**asdict(event), event_id=event_id, at=at)
             case SessionEnded() as event:
@@ -226,45 +216,23 @@ class Gateway:
 
     def switch(self, caller: ApiCaller, request: asked.SwitchSession) -> asked.SessionPlace:
         """Continue a conversation under another id."""
-        session = self.session(caller, request)
-        switched = partial(
-            session.switched_to, request.new_id, reason=request.reason, reset=request.reset
+        switched = self.session(caller, request).switched_to(
+            request.new_id,
+            reason=request.reason,
+            reset=request.reset,
+            event_id=caller.event_id(request),
         )
-        return self._once(session, caller.event_id(request), lambda: self._place(switched()))
+        return self._place(switched)
 
     def compress(self, caller: ApiCaller, request: asked.CompressSession) -> asked.SessionPlace:
         """Continue a conversation after its window was compressed."""
-        session = self.session(caller, request)
-        return self._once(
-            session,
-            caller.event_id(request),
-            lambda: self._place(session.compressed(request.new_id or None)),
-        )
+        session, step = self.session(caller, request), caller.event_id(request)
+        return self._place(session.compressed(request.new_id or None, event_id=step))
 
     def undo(self, caller: ApiCaller, request: asked.UndoEvents) -> asked.SessionPlace:
         """Take back what was said last."""
-        session = self.session(caller, request)
-        return self._once(
-            session, caller.event_id(request), lambda: self._place(session.undo(*request.events))
-        )
-
-    def _once(self, session: Session, event_id: str, run: Callable[[], Given]) -> Given:
-        """Return the reply that was given under an id, in the life of this process (G2).
-
-        Most events have such an id in the log; these are steps of a session, which have none.
-        """
-        place = (session.scope, session.id, event_id)
-        with self._lock:
-            if place in self._replies:
-                known: Given = self._replies[place]
-                return known
-        reply = run()
-        if event_id:
-            with self._lock:
-                self._replies[place] = reply
-                while len(self._replies) > _MOST_REPLIES:
-                    self._replies.popitem(last=False)
-        return reply
+        session, step = self.session(caller, request), caller.event_id(request)
+        return self._place(session.undo(*request.events, event_id=step))
 
     def session(self, caller: ApiCaller, request: asked.SessionRequest) -> Session:
         """Return the session that a request names.
