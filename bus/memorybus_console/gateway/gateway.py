@@ -267,7 +267,10 @@ class Gateway:
         self, caller: ApiCaller, request: asked.ReadTranscript
     ) -> asked.TranscriptRead:
         """Publish what the new lines of a host's transcript tell."""
-        return transcripts.publish(self.session(caller, request), request, self._settings)
+        session = self.session(caller, request)
+        session, read = transcripts.publish(session, request, self._settings)
+        self._keep(session)
+        return read
 
     # -- recall -----------------------------------------------------------------------------------
 

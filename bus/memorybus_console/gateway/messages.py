@@ -190,6 +190,13 @@ class SessionPlace(msgspec.Struct, frozen=True):
     scope: Scope
 
 
+class TranscriptLink(msgspec.Struct, frozen=True):
+    """The events of a turn, and the line before its prompt ("" if none is named)."""
+
+    parent: str
+    events: tuple[str, ...]
+
+
 class ReadTranscript(SessionRequest, frozen=True, kw_only=True):
     """Publish what the new lines of a host's transcript tell; the same lines again add nothing.
 
@@ -202,6 +209,8 @@ class ReadTranscript(SessionRequest, frozen=True, kw_only=True):
         since: what was said before is left out, milliseconds.
         position: where the lines end in the transcript.
         reason: why the session ended there; null if it goes on.
+        chain: the turns that were published before, as the last reply had them. A prompt that
+            stands behind the same line as one of theirs takes that turn and the later ones back.
     """
 
     format: Literal["claude-code", "codex"]
@@ -211,6 +220,7 @@ class ReadTranscript(SessionRequest, frozen=True, kw_only=True):
     since: int = 0
     position: int = 0
     reason: str | None = None
+    chain: tuple[TranscriptLink, ...] = ()
 
 
 class TranscriptRead(msgspec.Struct, frozen=True):
@@ -219,10 +229,12 @@ class TranscriptRead(msgspec.Struct, frozen=True):
     Attributes:
         lines: how many of the lines; the others belong to a turn that is not over.
         turns: how many turns.
+        chain: the newest turns, for the next request.
     """
 
     lines: int
     turns: int
+    chain: tuple[TranscriptLink, ...] = ()
 
 
 class Prefetch(SessionRequest, frozen=True, kw_only=True):

@@ -14,9 +14,10 @@ from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.errors import EventError
 from memorybus.events import ContextCompressing
-from memorybus.ids import text_digest
+from memorybus.ids import Derivation, text_digest
+from memorybus.receipt import Receipt
 
-from memorybus_console.gateway.messages import ReadTranscript, TranscriptRead
+from memorybus_console.gateway.messages import ReadTranscript, TranscriptLink, TranscriptRead
 from memorybus_console.operations.ingest.reading import claude_code, codex
 from memorybus_console.operations.ingest.reading.contents import content_of
 from memorybus_console.operations.ingest.reading.json_files import JsonFile, JsonLine, parse_lines
@@ -28,6 +29,8 @@ from memorybus_console.operations.ingest.report import LeftOut
 _PLAIN_LINES: Final = {"claude-code": claude_code.plain_lines, "codex": codex.plain_lines}
 _TASK_TOOLS: Final = ("Task", "Agent")
 """The tools by which Claude Code starts a sub-agent."""
+_MOST_LINKS: Final = 100
+"""How many turns a rewind can take back (G10)."""
 
 _log = logging.getLogger("memorybus")
 
@@ -38,12 +41,14 @@ class Stretch(NamedTuple):
     Attributes:
         end: the number of the last line.
         mark: what stands for the first line.
+        parent: the line before its prompt; "" if none is named.
         values: what the lines hold.
         turn: the turn that they tell of; None if nobody speaks in them.
     """
 
     end: int
     mark: str
+    parent: str
     values: tuple[Mapping[str, Any], ...]
     turn: RecordedTurn | None
 
@@ -57,10 +62,13 @@ class SubAgentTask(NamedTuple):
     child: str
 
 
-def publish(session: Session, request: ReadTranscript, settings: Settings) -> TranscriptRead:
-    """Publish what lines tell, but for a turn that is not over.
+def publish(
+    session: Session, request: ReadTranscript, settings: Settings
+) -> tuple[Session, TranscriptRead]:
+    """Publish what lines tell, but for a turn that is not over; return the session as it goes on.
 
-    An event that the bus refuses (too large, an invalid text) is left out, and logged.
+    Turns that a rewind left are taken back. An event that the bus refuses (too large, an invalid
+    text) is left out, and logged.
 
     Raises:
         SpoolError: the spool takes no more; the lines are to be sent again.
@@ -71,21 +79,53 @@ def publish(session: Session, request: ReadTranscript, settings: Settings) -> Tr
     if stretches and not _is_over(stretches[-1], request):
         stretches.pop()
     recent = [stretch for stretch in stretches if not _is_older(stretch, request.since)]
-    events = (event for stretch in recent for event in _events(session, stretch, options))
-    for publish_event in events:
-        try:
-            publish_event()
-        except EventError as error:
-            _log.warning("transcript of %s: an event is left out: %s", session.id, error)
+    ids, chain = _ids_of(session), list(request.chain)
+    for stretch in recent:
+        session = _take_back(session, chain, stretch, ids)
+        published = _publish_events(session, _events(session, ids, stretch, options))
+        chain.append(TranscriptLink(stretch.parent, tuple(published)))
     if left_out.unread:
         _log.warning("transcript of %s: %d lines cannot be read", session.id, left_out.unread)
     if request.reason is not None:
-        end = session.event_id("end", "transcript", request.position)
-        session.ended(request.reason, event_id=end)
+        session.ended(request.reason, event_id=ids.id("end", "transcript", request.position))
     turns = [stretch.turn for stretch in recent if stretch.turn]
     if turns:
         session.queue_prefetch(turns[-1].user, turns[-1].assistant)
-    return TranscriptRead(stretches[-1].end if stretches else 0, len(turns))
+    read = stretches[-1].end if stretches else 0
+    return session, TranscriptRead(read, len(turns), tuple(chain[-_MOST_LINKS:]))
+
+
+def _take_back(
+    session: Session, chain: list[TranscriptLink], stretch: Stretch, ids: Derivation
+) -> Session:
+    """Take back the turns that a prompt replaces, and return the session as it goes on.
+
+    Claude Code never deletes a line: after a rewind, the next prompt stands behind the same line
+    as the one that it replaces.
+    """
+    places = (
+        at for at, link in enumerate(chain) if stretch.parent and link.parent == stretch.parent
+    )
+    kept = next(places, len(chain))
+    undone = [event for link in chain[kept:] for event in link.events]
+    del chain[kept:]
+    rewind = ids.id("rewind", stretch.mark)
+    return session.undo(*undone, event_id=rewind) if undone else session
+
+
+def _ids_of(session: Session) -> Derivation:
+    """Return what ids are derived from: a rewind does not change those of lines that come again."""
+    scope = session.scope
+    return Derivation(scope.agent, scope.user, scope.workspace, session.id, 0)
+
+
+def _publish_events(session: Session, events: Iterable[Callable[[], Receipt]]) -> Iterator[str]:
+    """Publish events; yield their ids."""
+    for publish_event in events:
+        try:
+            yield publish_event().event_id
+        except EventError as error:
+            _log.warning("transcript of %s: an event is left out: %s", session.id, error)
 
 
 def read_stretches(
@@ -102,17 +142,19 @@ def read_stretches(
     encoded = [line.encode("utf-8", "surrogatepass") for line in raw]
     lines = list(parse_lines(encoded, "transcript", left_out))
     spoken = [_alone(line) for line in _PLAIN_LINES[kind](lines, left_out)]
-    prompts = (line.number for line in spoken if _is_prompt(line, options))
+    prompts = {line.number for line in spoken if _is_prompt(line, options)}
     # Lines before the first prompt belong to a turn that was read before, or to none.
     bounds = sorted({1, *prompts, len(raw) + bool(raw[-1])})
     stretches = []
     for begin, after in pairwise(bounds):
         of_turn = [line for line in spoken if begin <= line.number < after]
-        values = (line.value for line in lines if begin <= line.number < after)
+        values = [line.value for line in lines if begin <= line.number < after]
+        parent = values[0].get("parentUuid") if begin in prompts else None
         stretches.append(
             Stretch(
                 end=after - 1,
                 mark=text_digest(raw[begin - 1]),
+                parent=parent if isinstance(parent, str) else "",
                 values=tuple(value for value in values if isinstance(value, dict)),
                 turn=_turn(of_turn, options, left_out),
             )
@@ -155,13 +197,13 @@ def _is_older(stretch: Stretch, since: int) -> bool:
 
 
 def _events(
-    session: Session, stretch: Stretch, options: ReadingOptions
-) -> Iterator[Callable[[], object]]:
+    session: Session, ids: Derivation, stretch: Stretch, options: ReadingOptions
+) -> Iterator[Callable[[], Receipt]]:
     """Yield what publishes each event of a stretch; its turn is whole at its end."""
     turn = stretch.turn
     for value in filter(_is_compression, stretch.values):
         mark = str(value.get("uuid") or value.get("timestamp"))
-        compressed = session.event_id("compressing", "transcript", mark)
+        compressed = ids.id("compressing", "transcript", mark)
         at = time_in(value, options.zone, LeftOut())
         yield partial(session.publish, ContextCompressing(), compressed, at)
     for task in tasks_of(stretch.values):
@@ -170,7 +212,7 @@ def _events(
             task.task,
             task.result,
             child_session=task.child,
-            event_id=session.event_id("delegation", task.call),
+            event_id=ids.id("delegation", task.call),
             at=turn.at if turn else None,
         )
     if turn is not None:
@@ -179,7 +221,7 @@ def _events(
             turn.user,
             turn.assistant,
             messages=turn.messages,
-            event_id=session.event_id("turn", "transcript", turn.source_id or stretch.mark),
+            event_id=ids.id("turn", "transcript", turn.source_id or stretch.mark),
             source_id=turn.source_id,
             model=next(filter(None, map(_model_of, reversed(stretch.values))), ""),
             at=turn.at,

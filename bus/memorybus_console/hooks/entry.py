@@ -36,6 +36,8 @@ _MOST_WINDOWS = 4
 """How many windows of a transcript one hook sends; the next hook sends the rest (G10)."""
 _MOST_OTHERS = 8
 """How many other sessions, whose hooks found no gateway, one hook sends (G10)."""
+_CURABLE = frozenset((401, 403, 404, 408, 429))
+"""Refusals that another key, another release or time changes; others are of what is sent."""
 _SLACK_MS = 5_000
 """A first message may be some seconds older than the hook that sees it."""
 _IDLE_MS = 3_600_000
@@ -81,6 +83,10 @@ def _log(folder: Path, clock: Clock, text: str) -> None:
 
 class GatewayRefusal(Exception):
     """The gateway refuses a request; the message says why."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.is_lasting = status < 500 and status not in _CURABLE
 
 
 class _Hook:
@@ -167,16 +173,47 @@ class _Hook:
             if progress.sent is None:
                 return
             progress.save()
-            text = lines.data.decode("utf-8", "replace")
-            reply = self._post(
-                progress.session, "transcript", format=self._format, lines=text, **progress.sent
-            )
+            try:
+                reply = self._post_lines(progress, progress.text_of(lines), progress.sent)
+            except GatewayRefusal as refusal:
+                if not refusal.is_lasting:
+                    raise
+                self._leave_out(progress, lines, refusal)
+                continue
             stuck = reply["lines"] == 0 and lines.more
             stage = "closed" if stuck else stage  # a turn that fills the window: its parts are sent
+            progress.chain = reply["chain"]
             progress.accept(file, lines.end_of(reply["lines"]))
             progress.save()
             if not (again or lines.more):
                 return
+
+    def _post_lines(
+        self, progress: ReadingProgress, text: str, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        body = {"chain": progress.chain, "format": self._format, "lines": text, **given}
+        return self._post(progress.session, "transcript", **body)
+
+    def _leave_out(
+        self, progress: ReadingProgress, lines: TranscriptWindow, why: GatewayRefusal
+    ) -> None:
+        """Find the first line that the gateway refuses, and leave it out: others wait behind it."""
+        text, given = progress.text_of(lines).split("\n"), {"since": progress.since}
+        self._post_lines(progress, "", given)  # raises if it refuses the session, not a line
+        taken, refused = 0, len(text)
+        while refused - taken > 1:
+            middle = (taken + refused) // 2
+            try:
+                self._post_lines(progress, "\n".join(text[:middle]), given)
+                taken = middle
+            except GatewayRefusal:
+                refused = middle
+        begin = lines.end_of(taken)
+        progress.left_out.append(begin)
+        progress.save()
+        at = f"the line at byte {begin} of {progress.path} is left out"
+        warning = f"{progress.session}: {at} ({len(progress.left_out)} so far): {why}"
+        _log(self._folder, self._clock, warning)
 
     def _send_others(self, own: str) -> None:
         """Send what hooks of other sessions could not, and forget sessions without a transcript."""
@@ -216,7 +253,8 @@ class _Hook:
         response = self._gateway.getresponse()
         answer: dict[str, Any] = json.loads(response.read())
         if response.status >= http.client.BAD_REQUEST:
-            raise GatewayRefusal(f"{path}: {response.status} {answer.get('detail')}")
+            why = f"{path}: {response.status} {answer.get('detail')}"
+            raise GatewayRefusal(why, response.status)
         return answer
 
 

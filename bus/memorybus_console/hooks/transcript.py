@@ -66,6 +66,8 @@ class ReadingProgress:
         since: what was said before is another session's, milliseconds.
         sent: what was sent without an answer: ``position``, where it ends, and the other fields.
         ended: why the session ended, until the gateway knows it.
+        chain: the turns that the gateway has published, for the next request.
+        left_out: where lines begin that the gateway refuses, bytes.
     """
 
     def __init__(self, file: Path) -> None:
@@ -75,6 +77,8 @@ class ReadingProgress:
         self.offset = self._mark = self.since = 0
         self.sent: dict[str, Any] | None = None
         self.ended: str | None = None
+        self.chain: list[Any] = []
+        self.left_out: list[int] = []
         self.is_new = not file.exists()
         if not self.is_new:
             self._load()
@@ -84,14 +88,17 @@ class ReadingProgress:
             kept = json.loads(self._file.read_bytes())
             self.path, self.offset, self.since = kept["path"], kept["offset"], kept["since"]
             self.sent, self.ended, self._mark = kept["sent"], kept["ended"], kept["mark"]
+            self.chain, self.left_out = kept.get("chain", []), kept.get("left_out", [])
         except (ValueError, KeyError, TypeError) as error:
             raise Unusable(f"{self._file} is damaged, delete it: {error!r}") from error
 
     def save(self) -> None:
         """Write the file whole, or not at all."""
         kept = {"path": self.path, "offset": self.offset, "mark": self._mark, "since": self.since}
+        kept |= {"sent": self.sent, "ended": self.ended}
+        kept |= {"chain": self.chain, "left_out": self.left_out}
         new = self._file.with_suffix(".new")
-        private.write(new, json.dumps(kept | {"sent": self.sent, "ended": self.ended}).encode())
+        private.write(new, json.dumps(kept).encode())
         new.replace(self._file)
 
     def begin(self, file: int | None, since: int) -> None:
@@ -103,7 +110,7 @@ class ReadingProgress:
     def check(self, file: int) -> None:
         """Begin again if the transcript is not the one that was read: truncated, or rewritten."""
         if self._mark != _mark_at(file, self.offset):
-            self.sent = None
+            self.sent, self.left_out = None, []
             self.since = max(self.since, self._file.stat().st_mtime_ns // 1_000_000 - _AGAIN_MS)
             self._move(file, 0)
 
@@ -113,6 +120,14 @@ class ReadingProgress:
             self.ended = None
         self.sent = None
         self._move(file, end)
+
+    def text_of(self, lines: "TranscriptWindow") -> str:
+        """Return lines as they are sent: one that is left out is empty."""
+        at, sent = lines.end - len(lines.data), []
+        for line in lines.data.split(b"\n"):
+            sent.append(b"" if at in self.left_out else line)
+            at += len(line) + 1
+        return b"\n".join(sent).decode("utf-8", "replace")
 
     def waits(self, file: int, before: int) -> tuple[bool, bool]:
         """Return whether the gateway lacks something, and whether nothing is written any more.

@@ -20,7 +20,13 @@ from helpers.stories.transcripts import Script, as_lines, claude_line, codex_lin
 from helpers.web.gateway import gateway, key_ring, make_key
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.events import Delegated, SessionEnded, SessionStarted, TurnCompleted
+from memorybus.events import (
+    Delegated,
+    SessionEnded,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+)
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -255,6 +261,73 @@ def test_hostile_lines_are_data(settings, api, host):
     flushed(api)
     told = session_of(said(settings))
     assert told == [["started"], ["What now?", "Nothing."], ["ended", "exit"]]
+    assert host.log == ""
+
+
+def test_a_line_that_is_refused_for_good_is_left_out_alone(settings, api, host):
+    """A crash may leave zeros in a file: as JSON they exceed a request, and block no other line."""
+    host.step("SessionStart")
+    zeros, before = "\0" * (3 << 20), Script().turn("One.", "1").text
+    after = Script(4).turn("Two.", "2").turn("Three.", "3").text
+    host.transcript("s-1").write_text(f"{before}{zeros}\n{after}")
+    for _ in range(4):
+        host.step("SessionEnd", reason="exit")
+    flushed(api)
+    told = session_of(said(settings))
+    turns = [["One.", "1"], ["Two.", "2"], ["Three.", "3"]]
+    assert told == [["started"], *turns, ["ended", "exit"]]
+    assert host.log.count("is left out") == 1
+    place = f"the line at byte {len(before)} of {host.transcript('s-1')}"
+    assert f"{place} is left out (1 so far)" in host.log
+
+
+def test_lines_wait_for_a_key_that_is_valid(settings, api, host):
+    """A refusal that an operator can change costs no line: they are sent once the key is valid."""
+    host.step("SessionStart")
+    host.transcript("s-1").write_text(Script().turn("One.", "1").text)
+    api.key = make_key(settings, "ann")
+    for _ in range(2):
+        host.step("SessionEnd", reason="exit")
+    assert host.log.count(" 401 ") == 2
+    host.connect(api.address, key=api.key)
+    host.step("SessionEnd", reason="exit")
+    flushed(api)
+    told = session_of(said(settings))
+    assert told == [["started"], ["One.", "1"], ["ended", "exit"]]
+
+
+def rewound(settings: Settings) -> list[tuple[str, ...]]:
+    """Return what each rewind took back, in the words of its turns."""
+    events = [one.envelope for one in logged(settings)]
+    words = {one.id: one.event.user for one in events if isinstance(one.event, TurnCompleted)}
+    switches = [one.event.retracted for one in events if isinstance(one.event, SessionSwitched)]
+    return [tuple(words[event] for event in taken) for taken in switches]
+
+
+def test_what_a_rewind_left_is_taken_back(spawn, settings, redis_client, api, host):
+    """After /rewind the next prompt stands behind an earlier line: turns after it are forgotten."""
+    worker(spawn, settings, jobs=1)
+    host.step("SessionStart")
+    script = Script().turn("My boat is green.", "Noted.")
+    for secret in ("My PIN is 4711.", "My safe is behind the plum tree."):
+        host.transcript("s-1").write_text(script.turn(secret, "Noted.").text)
+        host.step("Stop", last_assistant_message="Noted.")
+    script.add("user", "My parrot is called Kiko.", parentUuid="u-1")
+    script.add("assistant", [{"type": "text", "text": "A fine name."}])
+    host.transcript("s-1").write_text(script.text)
+    host.step("Stop", before=KILLED, last_assistant_message="A fine name.")
+    for _ in range(2):
+        host.step("SessionEnd", reason="exit")
+    flushed(api)
+    wait_applied(redis_client, settings, "holographic")
+    asked = {"user": "ann", "timeout": 20}
+    known = api.post("/recall", asked | {"question": "PIN, safe, boat, parrot?"}).body["text"]
+    taken = ("My PIN is 4711.", "My safe is behind the plum tree.")
+    assert rewound(settings) == [taken]
+    words = ("4711", "safe", "boat", "Kiko")
+    assert [word for word in words if word in known] == ["boat", "Kiko"]
+    told = session_of(said(settings))
+    assert [rest[0] for rest in told if rest[-1] == "A fine name."] == ["My parrot is called Kiko."]
     assert host.log == ""
 
 
