@@ -31,7 +31,8 @@ class ConversationWindow:
     def __init__(self, bus: MemoryBus, session: Session, run_id: str) -> None:
         self.session = session
         self._bus = bus
-        self._past = KeyHistory(bus, session.key, session.scope, _TYPES, self._begins)
+        ours = (session.id,)
+        self._past = KeyHistory(bus, session.key, session.scope, _TYPES, self._begins, ours)
         self._run_id = run_id
         self._lock = threading.Lock()
         self._parts: list[_Part] | None = None
@@ -89,7 +90,7 @@ class ConversationWindow:
             begins = event.details == _BEGUN
         else:
             begins = isinstance(event, SessionSwitched) and event.reason == "compression"
-        return begins and envelope.session.id == self.session.id
+        return begins
 
     def _read(self) -> list[Item]:
         self._refresh()
@@ -101,7 +102,7 @@ class ConversationWindow:
         """Read what every process has published; without Redis, keep what is known."""
         first = self._parts is None
         try:
-            own = [e for e in self._past.events() if e.session.id == self.session.id]
+            own = self._past.events()
         except LogError:
             if first:
                 raise

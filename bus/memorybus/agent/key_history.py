@@ -28,6 +28,8 @@ class KeyHistory:
         scope: only events of this agent, person and workspace are read.
         types: only events of these types, as `Event` spells them, beside undos.
         begins: whether nothing before an event is wanted: reading stops there.
+        sessions: only events of these sessions, of all if there are none. Segments of the archive
+            without them are not opened, whoever else is in the partition.
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class KeyHistory:
         scope: Scope,
         types: tuple[str, ...],
         begins: Callable[[Envelope], bool] = lambda _: False,
+        sessions: tuple[str, ...] = (),
     ) -> None:
         self._bus = bus
         self._key = key
         self._scope = scope
         self._types = types
         self._begins = begins
+        self._sessions = sessions
         self._events: list[Envelope] = []
         self._upto = 0
         self._forgotten: tuple[Query, ...] = ()
@@ -105,5 +109,6 @@ class KeyHistory:
             agents=(self._scope.agent,),
             users=(self._scope.user,),
             workspaces=(self._scope.workspace,),
+            sessions=self._sessions,
             types=(*self._types, SessionSwitched.__name__),
         )

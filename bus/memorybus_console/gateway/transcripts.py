@@ -23,7 +23,7 @@ from memorybus_console.operations.ingest.reading.contents import content_of
 from memorybus_console.operations.ingest.reading.json_files import JsonFile, JsonLine, parse_lines
 from memorybus_console.operations.ingest.reading.messages import parse_messages
 from memorybus_console.operations.ingest.reading.model import ReadingOptions, RecordedTurn
-from memorybus_console.operations.ingest.reading.names import time_in
+from memorybus_console.operations.ingest.reading.names import role_of, time_in
 from memorybus_console.operations.ingest.report import LeftOut
 
 _PLAIN_LINES: Final = {"claude-code": claude_code.plain_lines, "codex": codex.plain_lines}
@@ -142,7 +142,7 @@ def read_stretches(
     encoded = [line.encode("utf-8", "surrogatepass") for line in raw]
     lines = list(parse_lines(encoded, "transcript", left_out))
     spoken = [_alone(line) for line in _PLAIN_LINES[kind](lines, left_out)]
-    prompts = {line.number for line in spoken if _is_prompt(line, options)}
+    prompts = {line.number for line in spoken if _is_prompt(line.value)}
     # Lines before the first prompt belong to a turn that was read before, or to none.
     bounds = sorted({1, *prompts, len(raw) + bool(raw[-1])})
     stretches = []
@@ -169,9 +169,9 @@ def _alone(line: JsonLine) -> JsonLine:
     return line._replace(value=value["messages"][0]) if around and value["messages"] else line
 
 
-def _is_prompt(line: JsonLine, options: ReadingOptions) -> bool:
-    turn = _turn([line], options, LeftOut())
-    return turn is not None and turn.user != ""
+def _is_prompt(message: Any) -> bool:
+    spoken = isinstance(message, dict) and role_of(message) == "user"
+    return spoken and content_of(message, "user", LeftOut()).text != ""
 
 
 def _turn(

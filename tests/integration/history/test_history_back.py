@@ -10,6 +10,7 @@ from helpers.stories.people import publish
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
+from memorybus import KeyHistory, MemoryBus
 from memorybus.archive import rows
 from memorybus.archive.tombstones import DamageHandler, Tombstone
 from memorybus.errors import ArchiveDamaged
@@ -107,6 +108,24 @@ def test_only_the_newest_segments_are_opened(new_past):
             next(past.settings.data_dir.rglob(Path(segment.file).name)).unlink()
         found = list(islice(past.history().scan_backward(), 11))
         assert as_told(found) == as_told(past.events[:19:-1])
+
+
+def test_the_segments_of_others_are_not_opened(new_past):
+    """A key's history of named sessions opens no segment without them, whoever else is there."""
+    with new_past() as past:
+        past.write(["other"] * 10 + ["turn"] * 21)
+        past.seal(30, [10])
+        past.trim(30)
+        next(
+            past.settings.data_dir.rglob(Path(past.archive.segments(PARTITION)[1].file).name)
+        ).unlink()
+        theirs = past.events[0].envelope
+        asked = (theirs.key, theirs.scope, ("TurnCompleted",))
+        with MemoryBus.connect(past.settings) as bus:
+            found = KeyHistory(bus, *asked, sessions=(theirs.session.id,)).events()
+            assert [event.id for event in found] == [one.envelope.id for one in past.events[:10]]
+            with pytest.raises(ArchiveDamaged):
+                KeyHistory(bus, *asked).events()
 
 
 def test_damage_is_told_and_the_rest_is_read(new_past):
