@@ -31,8 +31,12 @@ from memorybus.text.redact import masked
 
 from memorybus_workers import logs
 from memorybus_workers.processes.exporting import export_spans
-from memorybus_workers.processes.heap import share_one_heap
-from memorybus_workers.processes.process import FAILED, MISCONFIGURED, call_when_parent_ends
+from memorybus_workers.processes.process import (
+    FAILED,
+    MISCONFIGURED,
+    call_when_parent_ends,
+    share_one_heap,
+)
 
 _log = logging.getLogger("memorybus")
 SWITCH_SECONDS = 0.0002

@@ -1,6 +1,7 @@
 """Runs a worker as a process: its ready line, its signals, its exit code and its end."""
 
 import contextlib
+import ctypes
 import logging
 import os
 import queue
@@ -150,3 +151,22 @@ class OrderlyEnd:
 
     def _log_reason(self, why: str) -> None:
         _log.warning("%s: ending at once; " + _LEASES, why, self._settings.lease)
+
+
+_ARENA_MAX: Final = -8
+_MMAP_THRESHOLD: Final = -3
+_MMAP_THRESHOLD_BYTES = 128 << 10
+"""Larger blocks get their own mapping; glibc begins with this value, but would raise it."""
+
+
+def share_one_heap() -> bool:
+    """Let all threads share one heap, and map large blocks apart; call it before threads start.
+
+    By default glibc gives each thread a heap with holes of its own (mallopt(3)). Sharing costs
+    nothing here: a thread allocates while it holds the interpreter's lock.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):  # another C library
+        return False
+    return bool(mallopt(_ARENA_MAX, 1)) and bool(mallopt(_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES))

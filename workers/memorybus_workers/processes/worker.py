@@ -45,7 +45,6 @@ from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.lanes.news import News
 from memorybus_workers.logs import RateLimitedWarning
 from memorybus_workers.membership.presence import Presence
-from memorybus_workers.processes.heap import Heap, find_trimmer
 from memorybus_workers.processes.recall_processes import RecallProcesses
 from memorybus_workers.watch.tail import Tail
 from memorybus_workers.watch.watch import LogWatch
@@ -200,7 +199,6 @@ class Worker:
     def _keep_watch(self) -> None:
         adopter = threading.Thread(target=self._adopt_spools, name="memorybus-adopter", daemon=True)
         adopter.start()
-        heap = Heap(self._clock, find_trimmer())
         while not self._stop.wait(self._presence.pause):
             try:
                 self._watch()
@@ -209,7 +207,6 @@ class Worker:
                 self._clear_dropped()
                 self._log_watch.poll(self._redis)
                 self._work.report(self._redis, Keys(self._settings.namespace))
-                heap.trim_if_due()
                 self._curator.poll()
             except RedisError as error:
                 self._unseen.warn(translate_redis_error(error, redacted(self._settings.redis_url)))
