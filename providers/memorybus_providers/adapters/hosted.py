@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from memorybus.clock import Clock
 
 from memorybus_providers.base import ProviderConfig
@@ -125,3 +126,13 @@ def _put_answer(
         answers.put((name, call()))
     except Exception as error:
         answers.put((name, error))
+
+
+def as_object(result: Any) -> Mapping[str, Any]:
+    """Return a tool's result as an object; Hermes's tools return the JSON text of one."""
+    if isinstance(result, str):
+        try:
+            result = msgspec.json.decode(result)
+        except (msgspec.DecodeError, UnicodeError):
+            return {"result": result}
+    return result if isinstance(result, Mapping) else {"result": result}

@@ -24,7 +24,13 @@ from memorybus.events import ContextCompressing, MemoryWritten, Message, StoreNa
 
 from memorybus_providers import registry
 from memorybus_providers.adapters.conversations import Conversations, split_passages
-from memorybus_providers.adapters.hosted import Caller, call_in_parallel, classify_error, options
+from memorybus_providers.adapters.hosted import (
+    Caller,
+    as_object,
+    call_in_parallel,
+    classify_error,
+    options,
+)
 from memorybus_providers.adapters.registry_members import (
     COMPRESS_DEADLINE,
     ENRICH_DEADLINE,
@@ -261,7 +267,7 @@ class RegistryToolsProvider(RegistryProvider):
             result = registry.call_tool(tool, arguments, ctx.deadline)
         except Permanent as error:  # the model must see the mistake; the event is not parked
             return {"error": str(error)}
-        return _as_object(result)
+        return as_object(result)
 
 
 def host(target: str) -> type[MemoryProvider]:
@@ -294,16 +300,6 @@ def _compress_timeout(config: ProviderConfig) -> float:
 def _tool_name(schema: Mapping[str, Any]) -> Any:
     wrapped = schema.get("function")
     return (wrapped if isinstance(wrapped, Mapping) else schema).get("name")
-
-
-def _as_object(result: Any) -> Mapping[str, Any]:
-    """Return a tool's result as an object; Hermes's tools return the JSON text of one."""
-    if isinstance(result, str):
-        try:
-            result = msgspec.json.decode(result)
-        except (msgspec.DecodeError, UnicodeError):
-            return {"result": result}
-    return result if isinstance(result, Mapping) else {"result": result}
 
 
 def plain_message(message: Message) -> dict[str, str]:

@@ -6,16 +6,14 @@ from pathlib import Path
 
 from memorybus.errors import Unavailable
 
+from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.embedder import Embedder, Prompts
 from memorybus_providers.embedding.models import missing_libraries
-from memorybus_providers.embedding.options import MeaningOptions
+from memorybus_providers.embedding.options import MeaningOptions, cache_of
 
 
-def make_embedder(options: MeaningOptions, cache: Path) -> Embedder:
+def make_embedder(options: MeaningOptions, config: ProviderConfig) -> Embedder:
     """Return the embedder that the options name; nothing is requested or loaded yet.
-
-    Args:
-        cache: where models are kept that were fetched by their names.
 
     Raises:
         ImportError: a library that it needs is not installed.
@@ -25,15 +23,19 @@ def make_embedder(options: MeaningOptions, cache: Path) -> Embedder:
     if options.by_service:
         from memorybus_providers.embedding.service import ServiceEmbedder
 
-        key = _key(options.embedder_key)
         return ServiceEmbedder(
-            options.embedder, options.embedder_model, prompts, key, options.embedder_timeout
+            options.embedder,
+            options.embedder_model,
+            prompts,
+            _key(options.embedder_key),
+            options.embedder_timeout,
+            config.clock,
         )
     if name := options.fetched:
         _require(missing_libraries(("fastembed", "numpy")))
         from memorybus_providers.embedding.fetched import FetchedEmbedder
 
-        return FetchedEmbedder(name, cache, prompts)
+        return FetchedEmbedder(name, cache_of(config), prompts)
     _require(missing_libraries())
     from memorybus_providers.embedding.local import LocalEmbedder
 

@@ -8,7 +8,7 @@ from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.backfill import Backfill, BackfillSettings, OpenStore
 from memorybus_providers.embedding.choice import make_embedder
 from memorybus_providers.embedding.embedder import Vector, embed_text
-from memorybus_providers.embedding.options import MeaningOptions, cache_of
+from memorybus_providers.embedding.options import MeaningOptions
 from memorybus_providers.embedding.questions import QuestionVectors
 from memorybus_providers.embedding.vectors import Model
 
@@ -26,7 +26,7 @@ class FilledMeaning:
             Unavailable: the environment variable with its key does not exist.
         """
         self._options = options
-        self._embedder = make_embedder(options, cache_of(config))
+        self._embedder = make_embedder(options, config)
         self._questions = QuestionVectors(
             lambda text: embed_text(self._embedder, text, asked=True), config.clock
         )

@@ -188,7 +188,7 @@ def test_a_model_that_was_not_fetched_is_not_fetched_at_run_time(tmp_path, monke
     """The first text that needs the model gets an error that names the next command."""
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("it asks the network"))
     config = named(tmp_path)
-    embedder = choice.make_embedder(read_meaning(config, MeaningOptions), cache_of(config))
+    embedder = choice.make_embedder(read_meaning(config, MeaningOptions), config)
 
     with pytest.raises(Unavailable, match=r"is not on this host: .*memorybus provider setup"):
         embedder.embed(["Nora lives in Bergen"])
@@ -221,7 +221,7 @@ def test_a_fetched_model_makes_vectors(tmp_path):
     shutil.copytree(model("minilm"), revision)
     (revision.parents[1] / "refs").mkdir()
     (revision.parents[1] / "refs" / "main").write_text("1")
-    embedder = choice.make_embedder(read_meaning(config, MeaningOptions), cache_of(config))
+    embedder = choice.make_embedder(read_meaning(config, MeaningOptions), config)
 
     asked = embedder.embed(["Where does Nora live?"], asked=True)[0]
     near, far = embedder.embed(["Nora's home is in Bergen", "The oven is broken"])

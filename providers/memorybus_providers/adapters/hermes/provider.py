@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 from memorybus import private
 from memorybus.errors import ConfigError
 from memorybus.events import (
@@ -43,6 +42,7 @@ from memorybus_providers.adapters.hermes.launch import find_python
 from memorybus_providers.adapters.hermes.link import OwnersMixed
 from memorybus_providers.adapters.hermes.options import PluginOptions
 from memorybus_providers.adapters.hermes.plugins import KnownPlugin, describe_plugin, known_plugin
+from memorybus_providers.adapters.hosted import as_object
 from memorybus_providers.base import (
     Capabilities,
     HookContext,
@@ -262,8 +262,8 @@ class HostedHermesProvider(MemoryProvider):
             seconds = ctx.deadline * _CHILD_SHARE
             request = {"op": "read", "args": args, "seconds": seconds / 2}
             owner = owner_of(ctx.scope)
-            return _as_object(self._ask_beside_lane(request, owner, ctx.session.id, seconds))
-        return _as_object(str(self._write("handle_tool_call", args, ctx)))
+            return as_object(self._ask_beside_lane(request, owner, ctx.session.id, seconds))
+        return as_object(str(self._write("handle_tool_call", args, ctx)))
 
     # -- asking -----------------------------------------------------------------------------------
 
@@ -304,11 +304,3 @@ class HostedHermesProvider(MemoryProvider):
             **told,
             OWNER_KEY: {**self._children.owner_for_child(owner), CWD: known.get(CWD, "")},
         }
-
-
-def _as_object(text: str) -> Mapping[str, Any]:
-    try:
-        value = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        value = text
-    return value if isinstance(value, dict) else {"result": value}

@@ -355,7 +355,10 @@ def test_a_missing_library_is_told_with_its_extra(tmp_path, monkeypatch, embedde
     for name in [
         name
         for name in sys.modules
-        if "holographic.meaning" in name or "providers.embedding" in name
+        if any(
+            part in name
+            for part in ("holographic.meaning", "providers.embedding", "providers.remote")
+        )
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
