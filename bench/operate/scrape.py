@@ -11,8 +11,8 @@ import time
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.clock import SYSTEM
-from memorybus.health.metrics import CACHE_SECONDS
 from memorybus.health.metrics_server import Address, serve_metrics
+from memorybus.health.verdict import CACHE_SECONDS
 from memorybus_workers.processes.service import Liveness
 from stage import Stage
 

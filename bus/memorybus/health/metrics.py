@@ -1,6 +1,5 @@
 """The status as Prometheus reads it: the same figures and findings, under its rules for names."""
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -22,16 +21,17 @@ from prometheus_client.registry import Collector
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.errors import LogError
 from memorybus.health.finding import Code, Finding, Severity
 from memorybus.health.findings import findings_of
-from memorybus.health.monitor import read_status, spool_status
+from memorybus.health.monitor import read_with_lanes, spool_status
 from memorybus.health.status import (
     JobsStatus,
     ProviderStatus,
     SpoolStatus,
     Status,
+    StatusWithLanes,
 )
+from memorybus.health.verdict import BusStateCache
 from memorybus.registry.work import Histogram
 
 _T = TypeVar("_T")
@@ -240,10 +240,6 @@ def _findings(findings: Sequence[Finding]) -> Metric:
     return family
 
 
-CACHE_SECONDS = 1.0
-"""Seconds for which one measurement answers all requests, so that Redis is asked only once."""
-
-
 class BusCollector(Collector):
     """Shows the status to Prometheus. Any thread may call it."""
 
@@ -251,33 +247,20 @@ class BusCollector(Collector):
         self,
         settings: Settings,
         clock: Clock = SYSTEM,
-        read: Callable[[Settings], Status] = read_status,
+        read: Callable[[Settings], StatusWithLanes] = read_with_lanes,
     ) -> None:
         self._settings = settings
-        self._clock = clock
-        self._read = read
+        self._bus_state = BusStateCache(settings, clock, read)
         self._version = version("memorybus")
-        self._lock = threading.Lock()
-        self._metrics: list[Metric] = []
-        self._until = float("-inf")
 
     def collect(self) -> Iterator[Metric]:
         """Yield metrics at most a second old; without Redis those that need none."""
-        with self._lock:
-            if self._clock.monotonic() >= self._until:
-                self._metrics = list(self._measure())
-                self._until = self._clock.monotonic() + CACHE_SECONDS
-            metrics = self._metrics
-        yield from metrics
-
-    def _measure(self) -> Iterator[Metric]:
-        try:
-            status = self._read(self._settings)
-        except LogError:
+        state = self._bus_state.read()
+        if state.status is None:
             yield from process_metrics(spool_status(self._settings), self._version, up=False)
         else:
             configured = self._settings.providers
-            yield from status_metrics(status, self._version, configured, self._clock.now_ms())
+            yield from status_metrics(state.status, self._version, configured, state.at_ms)
 
 
 def registry(settings: Settings) -> CollectorRegistry:

@@ -8,8 +8,7 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 SAFE_POLICY = "noeviction"  # the only eviction policy under which no event is dropped
-_WITHOUT_AOF = ("memory", "snapshots")
-_WEAKEST_FIRST = (*_WITHOUT_AOF, "aof:no", "aof", "aof:everysec", "aof:always")
+_WEAKEST_FIRST = ("memory", "snapshots", "aof:no", "aof", "aof:everysec", "aof:always")
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -23,10 +22,6 @@ class Server(msgspec.Struct, frozen=True):
     @property
     def release(self) -> tuple[int, ...]:
         return tuple(int(part) for part in self.version.split(".") if part.isdigit())
-
-    @property
-    def has_aof(self) -> bool:
-        return self.durability not in _WITHOUT_AOF
 
 
 def server_facts(redis: Redis) -> Server:

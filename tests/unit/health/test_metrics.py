@@ -10,7 +10,7 @@ from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.health.finding import Finding
 from memorybus.health.metrics import BusCollector, status_metrics
 from memorybus.health.metrics_server import parse_address, with_probes
-from memorybus.health.status import Status
+from memorybus.health.status import Status, StatusWithLanes
 from memorybus.registry.work import Histogram, WorkDone
 from memorybus.testing import FakeClock
 from memorybus_workers.processes.service import STUCK_SECONDS, Liveness
@@ -68,9 +68,9 @@ def test_a_look_serves_a_second_of_scrapes(make_settings):
     """G10: however many scrape, Redis is asked once a second."""
     clock, looks = FakeClock(), []
 
-    def look(_: Settings) -> Status:
+    def look(_: Settings) -> StatusWithLanes:
         looks.append(1)
-        return status(provider())
+        return StatusWithLanes(status(provider()), {})
 
     collector = BusCollector(make_settings(), clock, look)
     for _ in range(5):
@@ -84,7 +84,7 @@ def test_a_look_serves_a_second_of_scrapes(make_settings):
 def test_without_redis_the_spool_is_told(make_settings):
     """G9: a scrape succeeds while Redis is away, and says that it is."""
 
-    def look(_: Settings) -> Status:
+    def look(_: Settings) -> StatusWithLanes:
         raise LogUnavailable("away")
 
     families = BusCollector(make_settings(), FakeClock(), look).collect()

@@ -224,7 +224,7 @@ def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
 def test_the_doctor_judges_a_server_as_the_alarms_do(policy, durability, severities):
     """G1: a policy that evicts fails; a Redis without an append-only file works, with a remedy."""
     server = Server("7.2.4", policy, durability)
-    alarms = list(server_alarms(ServerState(policy=server.policy, aof=server.has_aof)))
+    alarms = list(server_alarms(ServerState(policy=server.policy, aof="aof" in server.durability)))
 
     evicts = check_eviction(server)
     lasts = topics(msgspec.structs.replace(status(), alarms=alarms))["durability"]
