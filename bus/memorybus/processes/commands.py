@@ -3,14 +3,14 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.msgspec_types import prepared
-from memorybus.processes.child import ChildProcess, running_child
+from memorybus.processes.child import running_child
 from memorybus.processes.reports import (
     ArchiverRun,
     InstanceDescription,
@@ -19,6 +19,7 @@ from memorybus.processes.reports import (
     TrialTerms,
 )
 
+_T = TypeVar("_T")
 _WORKERS = "memorybus_workers"
 
 
@@ -61,66 +62,48 @@ def copy_command(name: str, mark: str) -> list[str]:
 
 
 def run_archiver(settings: Settings) -> ArchiverRun:
-    with running_child(module_command(_WORKERS, "archive"), settings) as child:
-        report = child.report()
-        if report is None:
-            raise _ended_silently("seals events", child)
-    return msgspec.convert(report, prepared(ArchiverRun))
+    return next(_reports(settings, ArchiverRun, "archive"))
 
 
 def describe_instance(
     settings: Settings, provider: str, name: str = "", options: Mapping[str, Any] | None = None
 ) -> InstanceDescription:
-    words = ["--provider", provider, "--name", name]
-    given = msgspec.json.encode(options or {}).decode()
-    command = module_command(_WORKERS, "describe", *words, "--options", given)
-    with running_child(command, settings) as child:
-        report = child.report()
-        if report is None:
-            raise _ended_silently(f"describes provider {provider}", child)
-    return msgspec.convert(report, prepared(InstanceDescription))
+    words = ("--provider", provider, "--name", name, "--options", _as_json(options or {}))
+    return next(_reports(settings, InstanceDescription, "describe", *words))
 
 
 def list_kinds(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
-    command = module_command(_WORKERS, "kinds", "--kinds", ",".join(kinds))
-    offers: list[KindOffer] = []
-    with running_child(command, settings) as child:
-        while (report := child.report()) is not None:
-            offers.append(msgspec.convert(report, prepared(KindOffer)))
-        if not offers:
-            raise _ended_silently("lists the kinds of providers", child)
-    return offers
+    return list(_reports(settings, KindOffer, "kinds", "--kinds", ",".join(kinds)))
 
 
 def fetch_for_instance(settings: Settings, provider: str) -> None:
-    with running_child(
-        module_command(_WORKERS, "fetch", "--provider", provider), settings
-    ) as child:
-        if child.report() is None:
-            raise _ended_silently(f"fetches what provider {provider} needs", child)
+    next(_reports(settings, dict[str, str], "fetch", "--provider", provider))
 
 
 def try_instance(
     settings: Settings, provider: str, name: str, options: Mapping[str, Any], terms: TrialTerms
 ) -> Iterator[TrialStep]:
-    words = ["--provider", provider, "--name", name, "--wait", str(terms.wait)]
-    words += ["--agent", terms.agent, "--user", terms.user]
-    given = msgspec.json.encode(options).decode()
-    command = module_command(_WORKERS, "trial", *words, "--options", given)
-    with running_child(command, settings) as child:
+    words = ["--provider", provider, "--name", name, "--options", _as_json(options)]
+    words += ["--wait", str(terms.wait), "--agent", terms.agent, "--user", terms.user]
+    return _reports(settings, TrialStep, "trial", *words)
+
+
+def _as_json(options: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(options).decode()
+
+
+def _reports(settings: Settings, kind: type[_T], task: str, *words: str) -> Iterator[_T]:
+    """Yield what the process of a task reports; its error is raised, and its silence is one."""
+    with running_child(module_command(_WORKERS, task, *words), settings) as child:
         reported = False
         while (report := child.report()) is not None:
             reported = True
-            yield msgspec.convert(report, prepared(TrialStep))
+            yield msgspec.convert(report, prepared(kind))
         if not reported:
-            raise _ended_silently(f"tries provider {name}", child)
-
-
-def _ended_silently(task: str, child: ChildProcess) -> EndedSilently:
-    return EndedSilently(
-        f"the process that {task} ended without a report (exit code {child.wait()}); if no error "
-        f"stands above: memorybus doctor"
-    )
+            raise EndedSilently(
+                f"`memorybus_workers {task}` ended without a report (exit code {child.wait()}); "
+                f"if no error stands above: memorybus doctor"
+            )
 
 
 def become(command: Sequence[str], settings: Settings) -> NoReturn:
