@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from redis import Redis
@@ -30,7 +31,10 @@ JOB_TTL_SECONDS = 30
 """Seconds within which a job must begin; later it is dropped, since its session has gone on."""
 
 _REPLY_TIMEOUT = 1.0  # seconds for each reply of Redis
-_FAILURE_TTL = 60  # seconds for which RQ's own tools show a failed job (its default is a year)
+_FAILURE_TTL = 10  # seconds for which RQ's own tools show a failed job (its default is a year)
+_MAX_REPEATS = 2
+"""How often a job whose process was killed runs again (G10). The job itself may kill its process;
+but if workers are replaced while one of them dies, an innocent job can be lost twice."""
 
 
 def queue_name(namespace: str, provider: str) -> str:
@@ -76,18 +80,18 @@ def enqueue_call(
     at_front: bool = False,
 ) -> str:
     """Enqueue a job that is awaited for `timeout` seconds; return why it will not run, or ""."""
-    jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
-    try:
+    from rq import Retry
+
+    with closing(connect_jobs(settings, timeout=min(TIMEOUT, timeout))) as jobs:
         queue = rq_queue(jobs, settings, provider)
         if int(jobs.llen(queue.key)) >= MAX_WAITING_JOBS:
             return f"too many calls wait for {provider}"
         queue.enqueue(
             job, body, job_id=job_id, at_front=at_front, ttl=life, result_ttl=0,
             failure_ttl=_FAILURE_TTL, job_timeout=longest_run(settings),
+            retry=Retry(_MAX_REPEATS, enqueue_at_front=True),
         )  # fmt: skip
         jobs.expire(queue.key, JOB_TTL_SECONDS)
-    finally:
-        jobs.close()
     return ""
 
 
@@ -129,6 +133,8 @@ class RecallQueue:
         return True
 
     def _add(self, job_id: str, slot: str) -> None:
+        from rq import Retry
+
         self._queue.enqueue(
             JOB,
             slot,
@@ -139,6 +145,7 @@ class RecallQueue:
             result_ttl=0,
             failure_ttl=_FAILURE_TTL,
             job_timeout=longest_run(self._settings),
+            retry=Retry(_MAX_REPEATS, enqueue_at_front=True),
         )
 
 

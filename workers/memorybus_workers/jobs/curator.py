@@ -11,7 +11,6 @@ from rq.serializers import JSONSerializer
 
 from memorybus_workers.curating.curator import Curator
 from memorybus_workers.curating.schedule import JOB, queue_name
-from memorybus_workers.jobs.lost import LostJobs
 from memorybus_workers.jobs.worker import JobWorker, allowed_job
 
 _LONGEST_SECONDS = 600  # seconds after which a run is ended (G10); the next one decides anew
@@ -42,6 +41,5 @@ def run_waiting(settings: Settings, *, due: bool) -> None:
     if due:
         queue.enqueue(JOB, ttl=_JOB_LIFE_SECONDS, result_ttl=0, failure_ttl=_JOB_LIFE_SECONDS)
         queue.connection.expire(queue.key, _JOB_LIFE_SECONDS)
-    lost = LostJobs(queue, (), lambda: None)
-    worker = JobWorker(queue, SYSTEM, lost, _LONGEST_SECONDS, crash, settings.secrets)
+    worker = JobWorker(queue, SYSTEM, lambda: None, _LONGEST_SECONDS, crash, settings.secrets)
     worker.work(burst=True, with_scheduler=False, logging_level="CRITICAL")

@@ -1,8 +1,12 @@
 """The process that runs one provider's recall jobs with RQ, also in cases that RQ does not expect.
 
-RQ's own times are minutes. Here a job whose process was killed is found within seconds, a hung
+RQ's own times are minutes. Here a job whose process was killed runs again within seconds, a hung
 provider ends its process, and every key has a time to live. A job may call only what an allow-list
 names (`allowed_job`).
+
+RQ repeats a job that is in its registry of started jobs for too long. Its process prolongs that
+time each second, by the clock of Redis, so that no clocks of two hosts are compared. A job that was
+taken and has not begun is in RQ's intermediate list, for moments only.
 """
 
 import faulthandler
@@ -10,9 +14,8 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
@@ -23,13 +26,14 @@ from memorybus.errors import MemoryBusError
 from memorybus.jobs import inspect, tools
 from memorybus.recall.health import RecallHealth
 from memorybus.recall.queue import JOB, JOB_TTL_SECONDS, longest_run, rq_queue
-from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
+from memorybus.redis.connect import connect_jobs, connect_redis, redis_errors
+from memorybus.redis.facts import read_server_ms
 from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, crash_points
 from memorybus.text.redact import describe_error, mask_trace_tail
-from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
+from rq.exceptions import AbandonedJobError, DeserializationError
 from rq.executions import Execution
 from rq.job import Job, JobStatus
 from rq.registry import StartedJobRegistry
@@ -39,7 +43,6 @@ from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.inspect import InspectionRunner
 from memorybus_workers.jobs.live import LiveInstances
-from memorybus_workers.jobs.lost import UNREADABLE, LostJobs
 from memorybus_workers.jobs.prefetch import ReadYourWrites, Recaller
 from memorybus_workers.jobs.prompts import OVERTIME_SECONDS, PromptAnswerer
 from memorybus_workers.jobs.tools import ToolRunner
@@ -47,6 +50,18 @@ from memorybus_workers.jobs.tools import ToolRunner
 _log = logging.getLogger("memorybus")
 _LOOK_EVERY = 1
 """Seconds between two searches for lost jobs, and between the signs of life of a running job."""
+
+_LOST_SECONDS = 4  # seconds without a sign of life after which a job counts as lost
+
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    DeserializationError,
+)
+"""Errors that RQ raises for an unreadable job, which any program may have written to Redis."""
 
 _RQ_MARGIN_SECONDS = 15
 """RQ waits for a job for so many seconds less than it lets a process be silent."""
@@ -81,7 +96,7 @@ class JobWorker(SimpleWorker):
         self,
         queue: Queue,
         clock: Clock,
-        lost: LostJobs,
+        on_killed: Callable[[], None],
         longest: int,
         crash: CrashPoint,
         secrets: Collection[str] = frozenset(),
@@ -91,18 +106,19 @@ class JobWorker(SimpleWorker):
             connection=queue.connection,
             serializer=JSONSerializer,
             job_class=queue.job_class,
-            exception_handlers=[_log_failure],
+            exception_handlers=[self._note_failure],
             worker_ttl=_LOOK_EVERY + _RQ_MARGIN_SECONDS,
         )
         self._rq_log = _RqLog(self.log, {})
         self.log = cast("logging.Logger", self._rq_log)
         self._queue = queue
         self._clock = clock
-        self._lost = lost
+        self._on_killed = on_killed
         self._longest = longest
         self._crash = crash
         self._secrets = secrets
         self._look_at = 0.0
+        self._taken: dict[bytes, float] = {}
         self._ended = threading.Event()
 
     def work_until_stopped(self) -> None:
@@ -131,7 +147,7 @@ class JobWorker(SimpleWorker):
         while True:
             try:
                 return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
-            except UNREADABLE as error:  # `lost` removes it
+            except UNREADABLE as error:  # it is removed from the intermediate list
                 _log.warning("%s holds what is no job: %s", self._queue.key, describe_error(error))
 
     def execute_job(self, job: Job, queue: Queue) -> None:
@@ -153,12 +169,7 @@ class JobWorker(SimpleWorker):
         """Let RQ store why a job failed as in a dead letter: bounded, with credentials masked."""
         kept = mask_trace_tail(exc_string, self._secrets)
         super().handle_job_failure(job, queue, started_job_registry, kept, execution)
-
-    def increment_failed_job_count(self, pipeline: Pipeline | None = None) -> None:
-        """Count a failure as RQ does, and let RQ's list of failures expire."""
-        super().increment_failed_job_count(pipeline)
-        key = self._queue.failed_job_registry.key
-        (self.connection if pipeline is None else pipeline).expire(key, LIST_TTL_SECONDS)
+        self.connection.expire(self._queue.failed_job_registry.key, LIST_TTL_SECONDS)
 
     def subscribe(self) -> None:
         """Take no commands, since anybody who can write to Redis could send RQ's command to end."""
@@ -168,9 +179,12 @@ class JobWorker(SimpleWorker):
         return self._clock.monotonic() >= self._look_at
 
     def run_maintenance_tasks(self) -> None:
-        """Remove jobs that killed processes left, and let all keys that RQ leaves expire."""
+        """Repeat jobs that killed processes left, and let all keys that RQ leaves expire."""
         self._look_at = self._clock.monotonic() + _LOOK_EVERY
-        self._lost.recover()
+        alone = f"{self._queue.key}:cleaning"  # else two processes could repeat one job
+        if self.connection.set(alone, self.name, nx=True, px=_LOOK_EVERY * 900):
+            self._repeat_started()
+        self._put_back_taken()
         self._queue.failed_job_registry.cleanup()
         clean_worker_registry(self._queue)
         with self.connection.pipeline(transaction=False) as pipe:
@@ -178,6 +192,27 @@ class JobWorker(SimpleWorker):
                 pipe.expire(key, LIST_TTL_SECONDS)
             pipe.expire(self._queue.key, JOB_TTL_SECONDS)
             pipe.execute()
+
+    def _repeat_started(self) -> None:
+        """Let RQ enqueue the jobs of killed processes again, or give them up."""
+        registry, now = self._queue.started_job_registry, self._server_seconds()
+        try:
+            registry.cleanup(now, [self._note_failure])
+        except UNREADABLE as error:
+            _log.warning("%s holds what is no job: %s", registry.key, describe_error(error))
+            self.connection.zremrangebyscore(registry.key, 0, now)
+
+    def _put_back_taken(self) -> None:
+        """Enqueue jobs that a killed process took and did not begin; drop what is no job."""
+        key, now = self._queue.intermediate_queue_key, self._clock.monotonic()
+        taken = cast("list[bytes]", self.connection.lrange(key, 0, -1))
+        self._taken = {job_id: self._taken.get(job_id, now) for job_id in taken}
+        for job_id, since in self._taken.items():
+            lost = now - since >= _LOST_SECONDS
+            if lost and self.connection.lrem(key, 0, cast("str", job_id)):
+                with suppress(*UNREADABLE):
+                    if job := self._queue.fetch_job(job_id.decode()):
+                        self._queue.push_job_id(job.id, at_front=True)
 
     def _list_keys(self) -> tuple[str, ...]:
         return (
@@ -188,22 +223,36 @@ class JobWorker(SimpleWorker):
         )
 
     def _beat(self) -> None:
-        """Change the running job's sign each second, in a separate thread."""
+        """Show each second, in a separate thread, that the running job's process lives."""
         while not self._ended.wait(_LOOK_EVERY):
             try:
-                with self.connection.pipeline(transaction=False) as pipe:
-                    for execution in tuple(self.executions.values()):
-                        # With `xx` only an existing sign changes: the job may have ended just now.
-                        self._queue.started_job_registry.add_execution(
-                            execution, pipe, ttl=self._longest + JOB_TTL_SECONDS, xx=True
-                        )
-                    pipe.execute()
+                self._show_life()
             except (RedisError, OSError) as error:
                 _log.debug("no sign of a running job: %s", error)
 
+    def prepare_execution(self, job: Job) -> Execution:
+        """Note as RQ does that a job begins; it counts as lost without a sign of life."""
+        execution = super().prepare_execution(job)
+        self._show_life()
+        return execution
 
-def _log_failure(job: Job, _kind: object, error: BaseException, _trace: object) -> None:
-    _log.warning("job %s of %s failed: %s", job.id, job.origin, describe_error(error))
+    def _show_life(self) -> None:
+        key, until = self._queue.started_job_registry.key, self._server_seconds() + _LOST_SECONDS
+        running = tuple(self.executions.values())
+        with self.connection.pipeline(transaction=False) as pipe:
+            for execution in running:
+                # With `xx` only an existing sign changes: the job may have ended just now.
+                pipe.zadd(key, {execution.composite_key: until}, xx=True)
+            pipe.expire(key, LIST_TTL_SECONDS)
+            pipe.execute()
+
+    def _server_seconds(self) -> float:
+        return read_server_ms(self.connection) / 1000
+
+    def _note_failure(self, job: Job, _kind: object, error: BaseException, _trace: object) -> None:
+        _log.warning("job %s of %s failed: %s", job.id, job.origin, describe_error(error))
+        if isinstance(error, AbandonedJobError):
+            self._on_killed()
 
 
 @contextmanager
@@ -243,9 +292,8 @@ def run_jobs(settings: Settings, provider: str) -> None:
 
     prompts.start()
     try:
-        job_worker(settings, provider, allowed, note_killed, crash).work_until_stopped()
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_jobs_url)) from error
+        with redis_errors(redacted(settings.redis_jobs_url)):
+            job_worker(settings, provider, allowed, note_killed, crash).work_until_stopped()
     finally:
         prompts.stop()
         instances.close_all()
@@ -255,13 +303,12 @@ def job_worker(
     settings: Settings,
     provider: str,
     allowed: AllowList,
-    lost: Callable[[], None],
+    on_killed: Callable[[], None],
     crash: CrashPoint,
 ) -> JobWorker:
     logging.getLogger("rq").setLevel(logging.CRITICAL)
     queue = rq_queue(connect_jobs(settings), settings, provider, allowed_job(allowed))
-    look = LostJobs(queue, allowed.keys(), lost)
-    return JobWorker(queue, SYSTEM, look, longest_run(settings), crash, settings.secrets)
+    return JobWorker(queue, SYSTEM, on_killed, longest_run(settings), crash, settings.secrets)
 
 
 class ForbiddenJob(Exception):
@@ -301,7 +348,7 @@ class ListedJob(Job):
 
     @property
     def should_retry(self) -> bool:
-        """False: the next turn asks again anyway."""
+        """False: only a job whose process was killed is repeated; the next turn asks again."""
         return False
 
     def perform(self) -> Any:
@@ -311,19 +358,6 @@ class ListedJob(Job):
         """
         self.connection.expire(self.key, int(self.timeout or 0) + LIST_TTL_SECONDS)
         return super().perform()
-
-    def heartbeat(
-        self,
-        timestamp: datetime,
-        ttl: int,
-        pipeline: Pipeline | None = None,
-        xx: bool = False,
-    ) -> None:
-        """Write RQ's sign of life, and let the job expire even if its process is killed now."""
-        super().heartbeat(timestamp, ttl, pipeline=pipeline, xx=xx)
-        connection = self.connection if pipeline is None else pipeline
-        connection.expire(self.key, ttl)
-        connection.expire(StartedJobRegistry.key_template.format(self.origin), LIST_TTL_SECONDS)
 
 
 def allowed_job(allowed: AllowList) -> type[Job]:

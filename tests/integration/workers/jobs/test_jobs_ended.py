@@ -10,7 +10,6 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.recall.queue import rq_queue
 from memorybus.testing import no_crash
-from memorybus_workers.jobs.lost import LostJobs
 from memorybus_workers.jobs.worker import JobsEnded, JobWorker
 from redis.exceptions import RedisError
 
@@ -44,8 +43,9 @@ def _signals() -> Iterator[None]:
 
 def job_worker(client: redis.Redis, settings: Settings, looks: Looks) -> JobWorker:
     """Return a worker of a queue of its own."""
-    queue = rq_queue(client, settings, "rec")
-    return JobWorker(queue, SYSTEM, cast("LostJobs", looks), 5, no_crash)
+    worker: Any = JobWorker(rq_queue(client, settings, "rec"), SYSTEM, bool, 5, no_crash)
+    worker.run_maintenance_tasks = looks.recover
+    return cast("JobWorker", worker)
 
 
 def test_an_unexpected_end_is_told(redis_client, settings):

@@ -1,12 +1,8 @@
-"""Recall jobs: hostile requests, lost ones, and the wait for one's own writes."""
-
-from itertools import accumulate
+"""Recall jobs: hostile requests, pauses, and the wait for one's own writes."""
 
 import fakeredis
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from memorybus.config.settings import Settings
 from memorybus.errors import Permanent, Unavailable
 from memorybus.jobs.inspect import CheckHealth, Inspection
@@ -15,7 +11,6 @@ from memorybus.jobs.waiting import Reply, read_replies
 from memorybus.recall.health import pause_after
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
-from memorybus_workers.jobs.lost import LOST_LOOKS, Sign, count_looks
 from memorybus_workers.jobs.prefetch import ReadYourWrites
 from memorybus_workers.jobs.tools import answer_request, parse_request
 
@@ -51,34 +46,6 @@ def test_who_asks_gets_the_error_which_goes_on(fake_redis):
     assert "the backend is down" in read_replies(fake_redis.hgetall(key))["p"].error
     answer_request(fake_redis, settings, 0, ASKED, lambda: Reply("well"))
     assert read_replies(fake_redis.hgetall(key)) == {"p": Reply("well")}
-
-
-def is_lost(*values: float | None) -> list[bool]:
-    """Return at each look, with this value of a sign or without it, whether its job is lost."""
-    looks: dict[Sign, int] = {}
-    lost = []
-    for value in values:
-        looks = count_looks(looks, [] if value is None else [Sign("started", b"job:run", value)])
-        lost.append(any(count >= LOST_LOOKS for count in looks.values()))
-    return lost
-
-
-def test_a_sign_that_does_not_change_is_lost():
-    """G9: a sign is lost once it has been the same at so many looks, and not before."""
-    assert is_lost(1, 1, 1, 1, 1) == [False] * 3 + [True] * 2
-
-
-def test_a_sign_that_changes_or_went_away_lives():
-    """G9: a changed sign, and one that went and came again, begin anew."""
-    assert is_lost(1, 1, 1, 2, 2, 2, None, 2, 2, 2) == [False] * 10
-
-
-@given(st.lists(st.booleans(), max_size=40))
-def test_a_sign_is_lost_exactly_after_its_looks(beats):
-    """G9: a sign is lost if and only if it last changed so many looks ago."""
-    values = list(accumulate(beats, initial=0))
-    same = [values[: n + 1].count(value) for n, value in enumerate(values)]
-    assert is_lost(*values) == [count >= LOST_LOOKS for count in same]
 
 
 def test_pauses_are_bounded():
