@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.archive.rows import SealedRow
 from memorybus.log.entry import Place, decode_entry, number_of, parse_entry_id
 from memorybus.log.stream import START
-from memorybus.redis.connect import translate_redis_error
+from memorybus.redis.connect import redis_errors
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Decoder
 
@@ -110,8 +109,7 @@ class ArchiveComparer:
         self, command: bytes, partition: int, first: str, last: str, count: int
     ) -> list[_Entry]:
         key, ask = self._keys.log(partition), cast("Any", self._redis).execute_command
-        try:
-            found: list[tuple[bytes, list[bytes]]] = ask(command, key, first, last, "COUNT", count)
-        except (RedisError, OSError) as error:
-            raise translate_redis_error(error, key) from error
-        return [_Entry(entry.decode(), number_of(fields), fields) for entry, fields in found]
+        entries: list[tuple[bytes, list[bytes]]]
+        with redis_errors(key):
+            entries = ask(command, key, first, last, "COUNT", count)
+        return [_Entry(entry.decode(), number_of(fields), fields) for entry, fields in entries]

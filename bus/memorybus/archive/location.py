@@ -3,16 +3,14 @@
 from typing import TYPE_CHECKING
 
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
 from memorybus.log.continuity import PartitionView
 from memorybus.log.inspection import LogInspector
 from memorybus.log.stream import read_log_id
-from memorybus.redis.connect import connect_redis, translate_redis_error
+from memorybus.redis.connect import connected
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, home_elsewhere
 
@@ -37,15 +35,9 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
 
 def views_of(settings: Settings) -> dict[int, PartitionView]:
     """Return the partitions as Redis has them now, without those whose key is not ours."""
-    redis = connect_redis(settings)
-    try:
-        return {
-            p: state.view for p, state in LogInspector(redis, settings).read_partitions().items()
-        }
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_url)) from error
-    finally:
-        redis.close()
+    with connected(settings) as redis:
+        states = LogInspector(redis, settings).read_partitions()
+    return {partition: state.view for partition, state in states.items()}
 
 
 def check_reaches(archive: "Archive | None", partition: int, sealed: int) -> None:

@@ -1,23 +1,18 @@
 """The reports of archivers, which they write to Redis: what is sealed, and what hinders them."""
 
-import logging
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from redis import Redis
 
-from memorybus.msgspec_types import prepared
 from memorybus.redis import scripts
 from memorybus.redis.facts import read_server_ms
+from memorybus.redis.hashes import decode_or_none, decode_readable
 from memorybus.redis.keys import Keys, lane_name
 
-_log = logging.getLogger("memorybus")
 ALIVE_SECONDS = 60.0  # seconds after its last report for which an archiver counts as alive
 _RETENTION_FIELD = "@retention"
-
-
-_T = TypeVar("_T")
 
 
 class ArchivedPart(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,7 +89,7 @@ class SealReports:
     def retention_since(self, ages: Mapping[str, float], now_ms: int) -> int:
         """Return since when the setting `retention` has these values; note a change in Redis."""
         body: Any = self._redis.hget(self._key, _RETENTION_FIELD)
-        note = _decode(body, _RetentionNote) if body else None
+        note = decode_or_none(body, _RetentionNote)
         if note is None or note.ages != dict(ages):
             self._note(_RETENTION_FIELD, _RetentionNote(dict(ages), now_ms))
             return now_ms
@@ -103,18 +98,16 @@ class SealReports:
     def read(self, now_ms: int, partitions: int) -> ArchiverReports:
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         names = {lane_name(partition).encode(): partition for partition in range(partitions)}
-        parts = {names[k]: _decode(body, ArchivedPart) for k, body in bodies.items() if k in names}
-        reports = {
-            k.decode("utf-8", "replace"): _decode(body, ArchiverReport)
-            for k, body in bodies.items()
-            if k not in names
+        parts = {
+            names[k]: decode_or_none(bodies[k], ArchivedPart) for k in names.keys() & bodies.keys()
         }
+        reports = {k: body for k, body in bodies.items() if k not in names}
         return ArchiverReports(
             {p: part for p, part in parts.items() if part},
             {
-                k: report
-                for k, report in reports.items()
-                if report and now_ms - report.at <= ALIVE_SECONDS * 1000
+                worker: report
+                for worker, report in decode_readable(reports, ArchiverReport).items()
+                if now_ms - report.at <= ALIVE_SECONDS * 1000
             },
         )
 
@@ -134,11 +127,3 @@ class SealReports:
         scripts.run(
             self._redis, scripts.write_fields(self._key, {field: msgspec.json.encode(body)})
         )
-
-
-def _decode(body: bytes, kind: type[_T]) -> _T | None:
-    try:
-        return msgspec.json.decode(body, type=prepared(kind))
-    except msgspec.MsgspecError as error:
-        _log.debug("a report of an archiver cannot be read: %s", error)
-        return None

@@ -23,6 +23,7 @@ from memorybus.ids import text_digest
 from memorybus.log.entry import entry_ms, parse_entry_id
 from memorybus.log.stream import read_entries
 from memorybus.msgspec_types import prepared
+from memorybus.redis.hashes import decode_or_none
 from memorybus.redis.keys import Keys, lane_name
 
 START = "0-0"
@@ -256,7 +257,7 @@ class LetterRequests:
 
     def read(self, fields: Sequence[str]) -> list[LetterRequest | None]:
         raw: Any = self._redis.hmget(self._key, fields) if fields else []
-        return [_request(body) for body in raw]
+        return [decode_or_none(body, LetterRequest) for body in raw]
 
     def send(self, requests: Sequence[LetterRequest]) -> None:
         waiting: Any = self._redis.hlen(self._key)
@@ -276,10 +277,3 @@ class LetterRequests:
 def split_items(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
     """Split items into parts of at most `MAX_ITEMS`, each of which fits one request."""
     return (tuple(items[i : i + MAX_ITEMS]) for i in range(0, len(items), MAX_ITEMS))
-
-
-def _request(body: bytes | None) -> LetterRequest | None:
-    try:
-        return None if body is None else msgspec.json.decode(body, type=prepared(LetterRequest))
-    except msgspec.MsgspecError:
-        return None

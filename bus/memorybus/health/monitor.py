@@ -8,7 +8,6 @@ from typing import cast
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 from rq.job import Job
 
 from memorybus.archive.seals import ArchivedPart
@@ -33,7 +32,7 @@ from memorybus.outbox.producers import count_unsent
 from memorybus.recall.health import PromptCounts, RecallHealth, RecentRecalls, read_counts
 from memorybus.recall.queue import queue_name
 from memorybus.receipt import SpoolStats
-from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translate_redis_error
+from memorybus.redis.connect import TIMEOUT, connect_jobs, connected
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.lanes import LaneKeys, LanesByInstance, LaneState, reply_number
@@ -55,13 +54,8 @@ def read_with_lanes(settings: Settings) -> StatusWithLanes:
 @contextmanager
 def open_monitor(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"]:
     """Open a monitor; an error of Redis inside the block becomes an error of the bus."""
-    redis = connect_redis(settings, timeout=timeout)
-    try:
+    with connected(settings, timeout=timeout) as redis:
         yield Monitor(redis, settings)
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_url)) from error
-    finally:
-        redis.close()
 
 
 class Monitor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -129,21 +130,15 @@ class Listener:
             heard.problem = str(error)
 
     def _ask_and_wait(self, ask: AskForReplies, until: float, heard: ReceivedReplies) -> None:
-        from redis.exceptions import RedisError
-
-        from memorybus.redis.connect import TIMEOUT, connect_redis, translate_redis_error
+        from memorybus.redis.connect import TIMEOUT, connect_redis, redis_errors
 
         left = max(_MIN_WAIT_SECONDS, until - self._clock.monotonic())
         redis = connect_redis(self._settings, timeout=min(TIMEOUT, left), single=True)
-        try:
+        with closing(redis), redis_errors("replies"):
             asked = ask(redis)
             heard.problem = asked.problem
             if not asked.problem:
                 self._wait(redis, asked, until, heard)
-        except (RedisError, OSError) as error:
-            raise translate_redis_error(error, "replies") from error
-        finally:
-            redis.close()
 
     def _wait(
         self, redis: Redis, asked: AwaitedReplies, until: float, heard: ReceivedReplies

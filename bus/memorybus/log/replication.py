@@ -5,10 +5,10 @@ from typing import Any
 
 from redis import Redis
 from redis.client import Pipeline
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ResponseError
 
 from memorybus.redis.cluster import Shard, group_by_shard
-from memorybus.redis.connect import translate_redis_error
+from memorybus.redis.connect import redis_errors
 from memorybus.redis.keys import Keys
 
 _REPLICA_WAIT_MS = 50
@@ -68,7 +68,5 @@ class Replication:
             return pipe.execute()[-1]
 
     def _ask_shards(self, ask: Callable[[list[Shard]], bool]) -> bool:
-        try:
+        with redis_errors("replicas"):
             return ask(group_by_shard(self._redis, self._states))
-        except (RedisError, OSError) as error:
-            raise translate_redis_error(error, "replicas") from error

@@ -9,8 +9,7 @@ any live process.
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Literal, Self
 
 import msgspec
@@ -34,7 +33,7 @@ from memorybus.outbox.producers import (
 from memorybus.outbox.rules import SendCounts, SendingContext
 from memorybus.outbox.spool import SENT_SUFFIX, Spool
 from memorybus.redis import scripts
-from memorybus.redis.connect import translate_redis_error
+from memorybus.redis.connect import redis_errors, translate_redis_error
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, OutgoingEvent, ScriptCall, TailLost
 from memorybus.tracing.spans import Tracing
@@ -138,12 +137,12 @@ class Sender:
         lasts = {p: n for p, n in self._taken.items() if n <= upto and n and p not in self._idle}
         if lasts:
             window = self._settings.dedupe_window
-            with self._translated_errors("rest"):
+            with redis_errors("rest"):
                 note_rest(self._redis, self._keys, lasts, self.spool.producer, window)
             self._idle |= lasts.keys()
 
     def forget_producer(self) -> None:
-        with self._translated_errors("producers"):
+        with redis_errors("producers"):
             forget_producer(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     def send(self) -> int:
@@ -261,17 +260,10 @@ class Sender:
     # -- what Redis lost ------------------------------------------------------------------------
 
     def _read_taken(self) -> dict[int, int]:
-        with self._translated_errors("producers"):
+        with redis_errors("producers"):
             return read_taken_sequences(
                 self._redis, self._keys, self._settings.partitions, self.spool.producer
             )
-
-    @contextmanager
-    def _translated_errors(self, where: str) -> Iterator[None]:
-        try:
-            yield
-        except (RedisError, OSError) as error:
-            raise translate_redis_error(error, where) from error
 
     def _rewind(self, partition: int, last: int) -> None:
         """Mark a partition so that its rows after `last` are sent again: Redis lacks them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -74,17 +75,17 @@ def _ask_and_wait(
     providers: Sequence[str] | None,
     timeout: float,
 ) -> RecallAnswer:
-    from redis.exceptions import RedisError
-
-    from memorybus.config.redis_urls import redacted
     from memorybus.log.stream import EventLog
     from memorybus.recall.requester import RecallRequester
-    from memorybus.redis.connect import TIMEOUT, connect_redis, translate_redis_error
+    from memorybus.redis.connect import TIMEOUT, connected
     from memorybus.registry.roster import Roster
 
-    redis = connect_redis(settings)
-    requester = RecallRequester(redis, settings, patience=TIMEOUT)  # a person waits, no event
-    try:
+    with (
+        connected(settings) as redis,
+        closing(
+            RecallRequester(redis, settings, patience=TIMEOUT)  # a person waits, no event
+        ) as requester,
+    ):
         roster = Roster(redis, Keys(settings.namespace))
         names, unserved = _choose_providers(roster, providers, want.as_of)
         heads = EventLog(redis, settings).heads()
@@ -95,11 +96,6 @@ def _ask_and_wait(
         unserved |= dict.fromkeys(refused, "too many recalls wait for it")
         results, errors = _await_answers(redis, settings, clock, slot, names, timeout)
         return _build_answer(names, results, unserved | errors, want.budget)
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_url)) from error
-    finally:
-        requester.close()
-        redis.close()
 
 
 def _choose_providers(

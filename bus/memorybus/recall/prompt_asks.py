@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
@@ -22,7 +21,7 @@ from memorybus.recall.health import Counted, report_counts
 from memorybus.recall.model import RecallRequest, WarmAsk, WarmResult, lifetime_ms
 from memorybus.recall.requester import RecallProviderLookup
 from memorybus.redis import scripts
-from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
+from memorybus.redis.connect import connect_jobs, connect_redis, redis_errors
 from memorybus.redis.facts import read_server_ms
 from memorybus.redis.keys import Keys
 
@@ -123,10 +122,8 @@ class PromptConnection:
         self._redis.delete(*self._keys.slot(slot))
 
     def report(self, counted: deque[Counted]) -> None:
-        try:
+        with redis_errors("recall"):
             report_counts(self._redis, self._keys, counted)
-        except (RedisError, OSError) as error:
-            raise translate_redis_error(error, "recall") from error
 
     def close(self) -> None:
         self._redis.close()

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
@@ -23,7 +22,7 @@ from memorybus.recall.model import (
 from memorybus.recall.pending import REPLY_TIMEOUT, Ask
 from memorybus.recall.queue import JOB_TTL_SECONDS, RecallQueue
 from memorybus.redis import scripts
-from memorybus.redis.connect import connect_jobs, translate_redis_error
+from memorybus.redis.connect import connect_jobs, redis_errors
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
@@ -123,13 +122,11 @@ class RecallRequester:
         self._answering = RecallProviderLookup(redis, settings, clock)
 
     def ask(self, ask: Ask) -> None:
-        try:
+        with redis_errors("recall"):
             if isinstance(ask, CarryAsk):
                 self._carry(ask)
             elif isinstance(ask, WarmAsk):
                 self._ask_ahead(ask)
-        except (RedisError, OSError) as error:
-            raise translate_redis_error(error, "recall") from error
 
     def _ask_ahead(self, ask: WarmAsk) -> None:
         answering = self._answering.current()

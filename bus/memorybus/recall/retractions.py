@@ -12,11 +12,11 @@ still exists, the new instance is asked for the answer.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
@@ -25,7 +25,7 @@ from memorybus.msgspec_types import prepared
 from memorybus.recall.model import GENERATION, RecallRequest, prompt_slot, slot_of
 from memorybus.recall.queue import RecallQueue
 from memorybus.redis.cluster import group_by_shard
-from memorybus.redis.connect import connect_jobs, connect_redis, translate_redis_error
+from memorybus.redis.connect import connect_jobs, connect_redis, connected, redis_errors
 from memorybus.redis.keys import Keys, owner_slot
 
 _RECALL_LIVES, _PROMPT_LIVES = 24, 2
@@ -63,9 +63,8 @@ def mark_of(redis: Redis, settings: Settings, scope: Scope, provider: str) -> st
 def purge(redis: Redis, settings: Settings, provider: str) -> int:
     """Delete a provider's warm results, and ask for them again; recalls under way are not read."""
     keys = Keys(settings.namespace)
-    jobs = connect_jobs(settings)
     gone = 0
-    try:
+    with closing(connect_jobs(settings)) as jobs, redis_errors("recall"):
         queue = RecallQueue(jobs, settings, provider)
         for slots in _pages(_slots(redis, keys)):
             requests = _requests_of(redis, keys, slots)
@@ -75,10 +74,6 @@ def purge(redis: Redis, settings: Settings, provider: str) -> int:
             gone += len(held)
             for slot in requests.keys() & held:
                 queue.put(slot)
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, "recall") from error
-    finally:
-        jobs.close()
     return gone
 
 
@@ -90,34 +85,24 @@ def purge_sessions(
     owners = {scope for scope, _ in sessions}
     slots = {slot_of(scope, session) for scope, session in sessions}
     slots |= {prompt_slot(scope) for scope in owners}
-    redis = connect_redis(settings)
-    try:
+    with connected(settings) as redis:
         for scope in owners:
             for name in instances:
                 change_mark(redis, settings, scope, name)
         for slot in slots:
             redis.delete(*keys.slot(slot))
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, "recall") from error
-    finally:
-        redis.close()
 
 
 def purge_answers(settings: Settings, providers: Iterable[str]) -> None:
     """Delete everybody's warm results of some providers, which are asked again, and all replies."""
     keys = Keys(settings.namespace)
-    redis = connect_redis(settings)
-    try:
+    with connected(settings) as redis:
         for provider in providers:
             purge(redis, settings, provider)
         for partition in range(settings.partitions):
             [shard] = group_by_shard(redis, [keys.log(partition)])
             for key in shard.redis.scan_iter(match=keys.reply(partition, "*"), count=_PAGE):
                 redis.delete(key)
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, "recall") from error
-    finally:
-        redis.close()
 
 
 def _slots(redis: Redis, keys: Keys) -> Iterator[str]:

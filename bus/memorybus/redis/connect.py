@@ -7,7 +7,8 @@ every connection has its own time-out, and redis-py retries nothing. redis-py an
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -142,11 +143,9 @@ def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool 
     `single` opens one connection for one thread, without a pool, which costs time. `timeout`
     (seconds) bounds connecting and each reply.
     """
-    try:
-        remedy = _start_yours(settings.url, "url") if settings.url else _START_OURS
+    remedy = _start_yours(settings.url, "url") if settings.url else _START_OURS
+    with redis_errors(redacted(settings.redis_url)):
         return _build_client(settings.redis_url, remedy, timeout, single)
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_url)) from error
 
 
 def connect_jobs(settings: Settings, *, timeout: float = TIMEOUT) -> Redis:
@@ -223,6 +222,26 @@ def ask_redis(ask: Callable[[], Any], where: str) -> Any:
         return ask()
     except (RedisError, OSError) as error:
         raise translate_redis_error(error, where) from error
+
+
+@contextmanager
+def redis_errors(where: str) -> Iterator[None]:
+    """Translate the errors of redis-py in a block into those of the bus."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        raise translate_redis_error(error, where) from error
+
+
+@contextmanager
+def connected(settings: Settings, *, timeout: float = TIMEOUT) -> Iterator[Redis]:
+    """Connect to the log's Redis until the block ends; its errors there are those of the bus."""
+    redis = connect_redis(settings, timeout=timeout)
+    try:
+        with redis_errors(redacted(settings.redis_url)):
+            yield redis
+    finally:
+        redis.close()
 
 
 def translate_redis_error(error: Exception, where: str) -> LogError:

@@ -38,6 +38,14 @@ def decode_readable(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str,
     return found
 
 
+def decode_or_none(body: bytes | None, kind: type[_T]) -> _T | None:
+    """Return what an entry holds; None if there is none, or if it cannot be read."""
+    try:
+        return None if body is None else msgspec.json.decode(body, type=prepared(kind))
+    except UNREADABLE:
+        return None
+
+
 def add_counts(redis: Redis, amounts: Mapping[tuple[str, str], int], life_ms: int) -> None:
     """Add amounts, given by key and field, in one round trip; each hash expires after `life_ms`."""
     with redis.pipeline(transaction=False) as pipe:

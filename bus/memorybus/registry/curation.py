@@ -7,11 +7,12 @@ import msgspec
 from redis import Redis
 
 from memorybus.errors import MemoryBusError
-from memorybus.msgspec_types import prepared
 from memorybus.redis import scripts
 from memorybus.redis.connect import ask_redis
 from memorybus.redis.facts import to_milliseconds
+from memorybus.redis.hashes import decode_readable
 from memorybus.redis.keys import Keys
+from memorybus.redis.locks import ExpiringLock
 
 LEASE_MS = 60_000  # milliseconds after which a run that shows no life makes room for another one
 RUNS_KEPT = 100  # how many runs are remembered, the newest (G10); their changes stay in the history
@@ -77,17 +78,14 @@ class CuratorRuns:
     def newest(self) -> Sequence[CuratorRun]:
         """Return the runs, the newest first; a record that is not readable is left out."""
         entries = ask_redis(lambda: self._redis.hgetall(self._key), self._key)
-        runs = [_read(body) for name, body in entries.items() if name.startswith(_RUN.encode())]
-        readable = [run for run in runs if run is not None]
+        bodies = {name: body for name, body in entries.items() if name.startswith(_RUN.encode())}
+        readable = decode_readable(bodies, CuratorRun).values()
         return sorted(readable, key=lambda run: (run.began, run.id), reverse=True)
 
     # -- the lease ----------------------------------------------------------------------------
 
     def take_lease(self, run: str) -> None:
-        taken = ask_redis(
-            lambda: self._redis.set(self._lease, run, nx=True, px=LEASE_MS), self._lease
-        )
-        if not taken:
+        if not self._lock(run).take():
             raise CuratorBusy(
                 f"the curator runs already ({self.leased()}); wait for it: memorybus curator "
                 f"status. A run that was killed makes room within {LEASE_MS // 1000} s"
@@ -95,22 +93,21 @@ class CuratorRuns:
 
     def keep_lease(self, run: str, more_ms: int = 0) -> None:
         """Stay the only run, for so many milliseconds more than `LEASE_MS`."""
-        if not self._prolong(run, LEASE_MS + more_ms):
+        if not self._lock(run).prolong(more_ms):
             raise CuratorBusy(
                 f"this run was suspended for over {LEASE_MS // 1000} s and has ended; what it "
                 "changed stays: memorybus curator report"
             )
 
     def release(self, run: str) -> None:
-        self._prolong(run, 0)
+        self._lock(run).end()
 
     def leased(self) -> str:
-        owner: bytes | None = ask_redis(lambda: self._redis.get(self._lease), self._lease)
+        owner = self._lock("").holder()
         return owner.decode(errors="replace") if owner else ""
 
-    def _prolong(self, run: str, life_ms: int) -> bool:
-        call = scripts.prolong_lock(self._lease, run.encode(), life_ms)
-        return bool(ask_redis(lambda: scripts.run(self._redis, call), self._lease))
+    def _lock(self, run: str) -> ExpiringLock:
+        return ExpiringLock(self._redis, self._lease, run.encode(), LEASE_MS)
 
     # -- the schedule -------------------------------------------------------------------------
 
@@ -128,10 +125,3 @@ class CuratorRuns:
         call = scripts.change_field(self._key, _DUE, str(now + every_ms).encode(), seen=seen or b"")
         changed = ask_redis(lambda: scripts.run(self._redis, call), self._key)
         return due is not None and changed == seen
-
-
-def _read(body: bytes) -> CuratorRun | None:
-    try:
-        return msgspec.json.decode(body, type=prepared(CuratorRun))
-    except msgspec.MsgspecError:
-        return None

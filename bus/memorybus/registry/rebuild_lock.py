@@ -13,18 +13,17 @@ import os
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.errors import LogError, MemoryBusError
 from memorybus.ids import NewId, new_id
-from memorybus.msgspec_types import prepared
-from memorybus.redis import scripts
-from memorybus.redis.connect import ask_redis, translate_redis_error
+from memorybus.redis.connect import redis_errors
+from memorybus.redis.hashes import decode_or_none
 from memorybus.redis.keys import Keys
+from memorybus.redis.locks import ExpiringLock
 
 LOCK_SECONDS = 60
 """Seconds after which an entry expires without `keep`: more than any single step takes."""
@@ -66,9 +65,14 @@ class RebuildLock:
         self._redis = redis
         self._keys = keys
         self._provider = provider
-        self._entry = keys.rebuilding(provider)
-        self._fences = [self.fence_for(key) for key in (keys.instances, keys.live, keys.pauses)]
         self._mine = RebuildCommand(make_id(), what, by, socket.gethostname(), os.getpid())
+        fences = [self.fence_for(key) for key in (keys.instances, keys.live, keys.pauses)]
+        # The main entry comes last and stays longer: while a fence stands, others see us at work.
+        lives = dict.fromkeys(fences, FENCE_SECONDS) | {keys.rebuilding(provider): LOCK_SECONDS}
+        self._locks = {
+            entry: ExpiringLock(redis, entry, self.token, seconds * 1000)
+            for entry, seconds in lives.items()
+        }
 
     @property
     def token(self) -> bytes:
@@ -80,7 +84,7 @@ class RebuildLock:
     def __enter__(self) -> Self:
         """Take every entry; no other command may have one of them."""
         try:
-            for entry in (self._entry, *self._fences):
+            for entry in reversed(self._locks):
                 self._take(entry)
             self.keep()
         except BaseException:
@@ -90,9 +94,7 @@ class RebuildLock:
 
     def keep(self) -> None:
         """Prolong the lock; call it within `FENCE_SECONDS` of the last time."""
-        # The main entry comes last and stays longer: while a fence stands, others see us at work.
-        lives = [(fence, FENCE_SECONDS) for fence in self._fences] + [(self._entry, LOCK_SECONDS)]
-        if not all(self._prolong(entry, self.token, life) for entry, life in lives):
+        if not all(lock.prolong() for lock in self._locks.values()):
             raise self.lost_error()
 
     def lost_error(self) -> RebuildRuns:
@@ -108,28 +110,21 @@ class RebuildLock:
         self._release()
 
     def _take(self, entry: str) -> None:
-        body = self.token
-        while not ask_redis(
-            lambda: self._redis.set(entry, body, nx=True, ex=FENCE_SECONDS), self._entry
-        ):
-            holder = ask_redis(lambda: self._redis.get(entry), self._entry)
-            command = _read_command(holder)
+        while not self._locks[entry].take():
+            holder = self._locks[entry].holder()
+            command = decode_or_none(holder, RebuildCommand)
             if command is not None and not _is_dead(command):
                 raise RebuildRuns(
                     f"a {command.what} of {self._provider} runs already: process {command.pid} on "
                     f"{command.host}, of {command.by}; wait for it, or end it"
                 )
             if holder is not None:
-                self._prolong(entry, holder, 0)
-
-    def _prolong(self, entry: str, body: bytes, life: int) -> bool:
-        call = scripts.prolong_lock(entry, body, life * 1000)
-        return bool(ask_redis(lambda: scripts.run(self._redis, call), self._entry))
+                ExpiringLock(self._redis, entry, holder, 0).end()
 
     def _release(self) -> None:
         with suppress(LogError):
-            for entry in (*self._fences, self._entry):
-                self._prolong(entry, self.token, 0)
+            for lock in self._locks.values():
+                lock.end()
 
 
 def running_rebuilds(
@@ -137,26 +132,18 @@ def running_rebuilds(
 ) -> dict[str, RebuildCommand]:
     """Return which providers are rebuilt or verified by a command that still lives."""
     names = list(providers)
-    try:
-        with redis.pipeline(transaction=False) as pipe:
-            for name in names:
-                pipe.get(keys.rebuilding(name))
-            bodies = pipe.execute()
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, "rebuilds") from error
-    commands = {name: _read_command(body) for name, body in zip(names, bodies, strict=True)}
+    with redis_errors("rebuilds"), redis.pipeline(transaction=False) as pipe:
+        for name in names:
+            pipe.get(keys.rebuilding(name))
+        bodies = pipe.execute()
+    commands = {
+        name: decode_or_none(body, RebuildCommand) for name, body in zip(names, bodies, strict=True)
+    }
     return {
         name: command
         for name, command in commands.items()
         if command is not None and not _is_dead(command)
     }
-
-
-def _read_command(body: Any) -> RebuildCommand | None:
-    try:
-        return None if body is None else msgspec.json.decode(body, type=prepared(RebuildCommand))
-    except msgspec.MsgspecError:
-        return None
 
 
 def _is_dead(command: RebuildCommand) -> bool:

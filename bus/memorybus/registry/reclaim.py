@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.redis import scripts
-from memorybus.redis.connect import connect_redis
+from memorybus.redis.connect import connected
 from memorybus.redis.keys import Keys
 from memorybus.registry.lanes import decode_done_above
 from memorybus.registry.roster import ProviderInfo, Roster
@@ -33,14 +32,12 @@ def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
     expire (G3, G4). A lane that another worker has taken is left alone (G5). Returns the provider
     whose call ended the worker, if that is known (G6).
     """
-    redis = connect_redis(settings, timeout=_REPLY_TIMEOUT)
     try:
-        return _reclaim(redis, settings, worker)
-    except (MemoryBusError, RedisError, OSError) as error:
+        with connected(settings, timeout=_REPLY_TIMEOUT) as redis:
+            return _reclaim(redis, settings, worker)
+    except MemoryBusError as error:
         _log.warning("the lanes of %s wait for their leases' end: %s", worker, error)
         return set()
-    finally:
-        redis.close()
 
 
 def _reclaim(redis: Redis, settings: Settings, worker: str) -> set[str]:

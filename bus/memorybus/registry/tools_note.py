@@ -47,14 +47,11 @@ def write_note(path: Path, declared: Mapping[str, DeclaredTools], name: str) -> 
 
 
 def fetch_declared_tools(settings: Settings) -> dict[str, DeclaredTools]:
-    from memorybus.redis.connect import connect_redis
+    from memorybus.redis.connect import connected
     from memorybus.registry.roster import Roster
 
-    redis = connect_redis(settings)
-    try:
+    with connected(settings) as redis:
         return Roster(redis, Keys(settings.namespace)).tools()
-    finally:
-        redis.close()
 
 
 class ToolsNote:

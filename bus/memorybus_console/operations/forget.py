@@ -15,7 +15,7 @@ Every step may be repeated: a second run of the command finishes what the first 
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
@@ -25,7 +25,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters, LocatedLetter
 from memorybus.dead_letters.records import LetterRequest
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, LogError
 from memorybus.events import Recalled, Scope, SessionRef
 from memorybus.history.history import History
 from memorybus.ids import new_id
@@ -37,9 +37,10 @@ from memorybus.query.query import Query, row_of
 from memorybus.recall.model import RecallRequest
 from memorybus.recall.retractions import purge_answers, purge_sessions
 from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.redis.locks import ExpiringLock
 from memorybus.registry.instances import InstancesView
 from memorybus.text.display import count_text
-from memorybus_workers.deriving.lock import DerivingLock
 from memorybus_workers.hosting.instances import deriving_provider
 
 from memorybus_console.operations import leftovers
@@ -292,7 +293,8 @@ class Eraser:
         seconds = (3 + len(self.settings.providers)) * self.wait + _MORE_SECONDS
         provider = deriving_provider(self.settings)
         with closing(connect_redis(self.settings)) as redis:
-            lock = DerivingLock(redis, self.settings, provider, new_id(), seconds)
+            key = Keys(self.settings.namespace).deriving(provider)
+            lock = ExpiringLock(redis, key, new_id().encode(), round(seconds * 1000))
             until = self.clock.monotonic() + self.wait
             while not (kept := lock.keep()) and self.clock.monotonic() < until:
                 self.clock.sleep(LOOK_EVERY)
@@ -304,7 +306,8 @@ class Eraser:
             try:
                 yield
             finally:
-                lock.end()
+                with suppress(LogError):  # then it expires
+                    lock.end()
 
     def _hide(self, plan: ErasurePlan, reason: str, by: str) -> str:
         """Write the tombstone if there is anything to hide; return its id, or ""."""

@@ -15,7 +15,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.processes.reports import ArchiverRun
-from memorybus.redis.connect import connect_redis, translate_redis_error
+from memorybus.redis.connect import connect_redis, connected, translate_redis_error
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.registry.roster import worker_id
 from memorybus.testing import CrashPoint, crash_points, no_crash
@@ -170,18 +170,15 @@ def make_archiving(
 
 def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
     """Seal all that may be sealed, even in small segments; then compact and trim."""
-    redis = connect_redis(settings)
     leases = Leases(settings, clock, worker_id(os.getpid(), new_mark()))
     leases.start()
     try:
-        crash = crash_points(settings.crash_at)
-        archiving = make_archiving(settings, clock, leases, redis, crash=crash)
-        events = archiving.run(force=True)
-    except (RedisError, OSError) as error:
-        raise translate_redis_error(error, redacted(settings.redis_url)) from error
+        with connected(settings) as redis:
+            crash = crash_points(settings.crash_at)
+            archiving = make_archiving(settings, clock, leases, redis, crash=crash)
+            events = archiving.run(force=True)
     finally:
         leases.stop()
-        redis.close()
     errors = {lane_name(partition): text for partition, text in archiving.all_errors.items()}
     busy = tuple(lane_name(partition) for partition in sorted(archiving.busy))
     return ArchiverRun(archiving.place, events, archiving.elsewhere, errors, busy)

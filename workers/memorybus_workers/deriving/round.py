@@ -51,7 +51,7 @@ def newest_causes(dues: Sequence[Due]) -> list[Due]:
 
 
 class Turn(Protocol):
-    """What only one worker has: `memorybus_workers.deriving.lock.DerivingLock`."""
+    """What only one worker has: `memorybus.redis.locks.ExpiringLock`."""
 
     def keep(self) -> bool:
         """Take or prolong it; return False if another holder has it."""

@@ -12,6 +12,8 @@ from memorybus.ids import new_id
 from memorybus.outbox.publisher import Publisher
 from memorybus.outbox.rules import SendingContext
 from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.redis.locks import ExpiringLock
 from memorybus.registry.lanes import LaneKeys
 from memorybus.testing import CrashPoint
 from memorybus.text.fence import escape
@@ -22,7 +24,6 @@ from memorybus_providers.fact_provider import FactProvider
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls.model_gate import Reservation, open_model
-from memorybus_workers.deriving.lock import DerivingLock
 from memorybus_workers.deriving.round import MAX_DUE, DerivingRound
 from memorybus_workers.hosting.instances import deriving_provider
 from memorybus_workers.jobs.live import LiveInstances
@@ -122,7 +123,8 @@ class DerivingTurn:
         self._sending = SendingContext(settings, clock, rng, new_id, crash)
         self._redis = connect_redis(settings)
         waits = 2 * settings.model.timeout if settings.model.base_url else 0.0
-        self._turn = DerivingLock(self._redis, settings, provider, worker, settings.lease + waits)
+        key, seconds = Keys(settings.namespace).deriving(provider), settings.lease + waits
+        self._turn = ExpiringLock(self._redis, key, worker.encode(), round(seconds * 1000))
 
     def run(self) -> int:
         """Derive what is due, unless the provider catches up or another worker derives.

@@ -1,5 +1,6 @@
 """A rebuild beside what goes on: replies, warm results, other commands, backends of other kinds."""
 
+import os
 from functools import partial
 from io import StringIO
 from typing import cast
@@ -95,7 +96,7 @@ def test_a_backend_without_a_digest_cannot_be_verified(redis_client, make_settin
     assert child.terminate() == 0
 
 
-def test_one_rebuild_at_a_time(redis_client, make_settings):
+def test_one_rebuild_at_a_time(redis_client, make_settings, monkeypatch):
     """G8: a second command is told who works; one that was killed here does not keep it out."""
     keys = Keys(make_settings().namespace)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann"):
@@ -103,8 +104,9 @@ def test_one_rebuild_at_a_time(redis_client, make_settings):
         with pytest.raises(RebuildRuns, match="rebuild of rec runs already"):
             RebuildLock(redis_client, keys, NAME, "verification", "ben").__enter__()
     assert running_rebuilds(redis_client, keys, [NAME]) == {}
-    lock = RebuildLock(redis_client, keys, NAME, "rebuild", "ann")
-    lock._mine = msgspec.structs.replace(lock._mine, pid=2**22 + 1)  # a process that is gone
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: 2**22 + 1)  # a process that is gone
+        lock = RebuildLock(redis_client, keys, NAME, "rebuild", "ann")
     lock.__enter__()
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ben"):
         assert running_rebuilds(redis_client, keys, [NAME])[NAME].by == "ben"
