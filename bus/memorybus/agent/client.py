@@ -27,8 +27,8 @@ from memorybus.outbox.rules import Counters, SendingContext
 from memorybus.recall.answers import SessionRecall
 from memorybus.recall.asking import PromptAsker
 from memorybus.recall.cache import WarmCache
+from memorybus.recall.model import Ask
 from memorybus.recall.operator_recall import RecallAnswer, recall_now
-from memorybus.recall.pending import Ask
 from memorybus.receipt import Level, LogState, Receipt
 from memorybus.registry import tools
 from memorybus.registry.tools import OfferedTools

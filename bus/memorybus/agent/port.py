@@ -15,7 +15,7 @@ from memorybus.jobs.waiting import Listener
 from memorybus.outbox.publisher import Publisher
 from memorybus.recall.answers import SessionRecall
 from memorybus.recall.cache import WarmCache
-from memorybus.recall.pending import Ask
+from memorybus.recall.model import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.registry.tools import OfferedTools
 from memorybus.tracing.spans import Tracing

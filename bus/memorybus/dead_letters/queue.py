@@ -22,7 +22,7 @@ from memorybus.events import Omission, Omitted
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, previous_entry_id
 from memorybus.log.stream import EventLog
-from memorybus.redis.connect import ask_redis, connect_redis
+from memorybus.redis.connect import ask_redis, connect_redis, redis_errors
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
@@ -140,59 +140,49 @@ class DeadLetters:
 
     def first_letters(self, provider: str, each: int) -> list[LocatedLetter]:
         lanes = range(self._settings.partitions)
-        boxes = [self._box(provider, partition) for partition in lanes]
-        pages = ask_redis(lambda: [box.page(count=each) for box in boxes], self._where)
-        return [
-            LocatedLetter(provider, partition, stored)
-            for partition, page in zip(lanes, pages, strict=True)
-            for stored in page
-        ]
+        with redis_errors(self._where):
+            return [
+                LocatedLetter(provider, partition, stored)
+                for partition in lanes
+                for stored in self._box(provider, partition).page(count=each)
+            ]
 
     def _letters_of(self, provider: str) -> list[LocatedLetter]:
-        return [
-            LocatedLetter(provider, partition, stored)
-            for partition in range(self._settings.partitions)
-            for stored in self._read_box(self._box(provider, partition))
-        ]
-
-    def _read_box(self, box: LetterBox) -> list[StoredLetter]:
-        letters: list[StoredLetter] = ask_redis(lambda: list(box.all()), self._where)
-        return letters
+        with redis_errors(self._where):
+            return [
+                LocatedLetter(provider, partition, stored)
+                for partition in range(self._settings.partitions)
+                for stored in self._box(provider, partition).all()
+            ]
 
     def event(self, dead: LocatedLetter, *, shown: bool = True) -> LetterEvent:
         """Return a letter's event as it was published, from wherever the history has it."""
         return published_event(self._history, dead.partition, dead.stored.letter, shown=shown)
 
     def letter(self, lane: LaneId, letter_id: str) -> LocatedLetter | None:
-        name, partition = lane
-        letter = ask_redis(lambda: self._box(name, partition).letter(letter_id), self._where)
-        return LocatedLetter(name, partition, letter) if letter else None
+        with redis_errors(self._where):
+            letter = self._box(*lane).letter(letter_id)
+        return LocatedLetter(*lane, letter) if letter else None
 
     def letter_at(self, lane: LaneId, entry: str) -> LocatedLetter | None:
-        name, partition = lane
-        letter = ask_redis(lambda: self._box(name, partition).letter_at(entry), self._where)
-        return LocatedLetter(name, partition, letter) if letter else None
+        with redis_errors(self._where):
+            letter = self._box(*lane).letter_at(entry)
+        return LocatedLetter(*lane, letter) if letter else None
 
     def later_of_key(self, dead: LocatedLetter, count: int = PAGE) -> list[LocatedLetter]:
         """Return the letters of the same key among the next `count` of a letter's lane."""
-        box = self._box(*dead.lane)
-        following = [
-            LocatedLetter(dead.provider, dead.partition, letter)
-            for letter in self._page(box, dead.stored.id, count)
-        ]
+        with redis_errors(self._where):
+            page = self._box(*dead.lane).page(dead.stored.id, count)
+        following = [LocatedLetter(*dead.lane, letter) for letter in page]
         return [letter for letter in following if letter.lane_and_key == dead.lane_and_key]
 
-    def _page(self, box: LetterBox, after: str, count: int) -> list[StoredLetter]:
-        letters: list[StoredLetter] = ask_redis(lambda: box.page(after, count), self._where)
-        return letters
-
     def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
-        ask_redis(lambda: self._requests(provider).send(requests), self._where)
+        with redis_errors(self._where):
+            self._requests(provider).send(requests)
 
     def waiting_requests(self, provider: str) -> Collection[str]:
-        fields: Mapping[str, int]
-        fields = ask_redis(lambda: self._requests(provider).waiting_fields(), self._where)
-        return fields.keys()
+        with redis_errors(self._where):
+            return self._requests(provider).waiting_fields().keys()
 
     def count(self, lanes: Iterable[LaneId]) -> int:
         return self._sum(self._redis.xlen, (self._keys.dead(p, name) for name, p in lanes))

@@ -15,7 +15,7 @@ from memorybus.errors import ForeignKey, LogReplaced, UnsafeRedis, WrongPartitio
 from memorybus.ids import new_id
 from memorybus.log.entry import LoggedEvent, decode_entry
 from memorybus.redis.cluster import Cluster, Shard, group_by_shard
-from memorybus.redis.connect import ask_redis
+from memorybus.redis.connect import ask_redis, redis_errors
 from memorybus.redis.facts import SAFE_POLICY, Server, server_facts, weakest_of
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Decoder
@@ -76,17 +76,13 @@ class EventLog:
             "format": _FORMAT,
             "log": new_id(),  # another id means another log
         }
-
-        def write_certificate() -> None:
-            record = self._redis.hgetall(self.keys.meta)
-            missing = {name for name in given if name.encode() not in record}
-            with self._redis.pipeline(transaction=False) as pipe:
-                # A full server refuses writes, so only what is missing is written.
-                for name in missing:
-                    pipe.hsetnx(self.keys.meta, name, given[name])
-                pipe.execute()
-
-        ask_redis(write_certificate, self.keys.meta)
+        key = self.keys.meta
+        record = ask_redis(lambda: self._redis.hgetall(key), key)
+        with redis_errors(key), self._redis.pipeline(transaction=False) as pipe:
+            # A full server refuses writes, so only what is missing is written.
+            for name in (name for name in given if name.encode() not in record):
+                pipe.hsetnx(key, name, given[name])
+            pipe.execute()
         self.check_partitions()
 
     def check_partitions(self) -> None:
@@ -143,15 +139,11 @@ class EventLog:
 
     def heads(self) -> list[Head]:
         partitions = range(self._settings.partitions)
-
-        def ask() -> list[Any]:
-            with self._redis.pipeline(transaction=False) as pipe:
-                for partition in partitions:
-                    pipe.hget(self.keys.state(partition), "n")
-                    pipe.xrevrange(self.keys.log(partition), count=1)
-                return pipe.execute(raise_on_error=False)
-
-        replies = ask_redis(ask, self._where)
+        with redis_errors(self._where), self._redis.pipeline(transaction=False) as pipe:
+            for partition in partitions:
+                pipe.hget(self.keys.state(partition), "n")
+                pipe.xrevrange(self.keys.log(partition), count=1)
+            replies = pipe.execute(raise_on_error=False)
         pairs = zip(partitions, replies[::2], replies[1::2], strict=True)
         return [_head(partition, n, last) for partition, n, last in pairs]
 
@@ -178,15 +170,12 @@ class EventLog:
         return news
 
     def _news(self, after: Mapping[int, str]) -> dict[int, str]:
-        def ask() -> list[Any]:
-            with self._redis.pipeline(transaction=False) as pipe:
-                queued: Any = pipe
-                for partition, entry in after.items():
-                    words = (self.keys.log(partition), f"({entry}", "+", "COUNT", 1)
-                    queued.execute_command(_XRANGE, *words)
-                return pipe.execute()
-
-        replies = zip(after, ask_redis(ask, self._where), strict=True)
+        with redis_errors(self._where), self._redis.pipeline(transaction=False) as pipe:
+            queued: Any = pipe
+            for partition, entry in after.items():
+                words = (self.keys.log(partition), f"({entry}", "+", "COUNT", 1)
+                queued.execute_command(_XRANGE, *words)
+            replies = zip(after, pipe.execute(), strict=True)
         return {partition: entries[0][0].decode() for partition, entries in replies if entries}
 
 

@@ -23,7 +23,8 @@ from memorybus.outbox.rules import (
     SendingContext,
 )
 from memorybus.outbox.spool import Spool
-from memorybus.recall.pending import Ask, PendingAsks
+from memorybus.recall.model import Ask
+from memorybus.recall.pending import PendingAsks
 from memorybus.receipt import LogState
 
 if TYPE_CHECKING:

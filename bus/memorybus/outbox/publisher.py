@@ -16,7 +16,7 @@ from memorybus.outbox.files import SpoolFiles
 from memorybus.outbox.flusher import Flusher
 from memorybus.outbox.rules import Counters, SendingContext
 from memorybus.outbox.spool import Spool
-from memorybus.recall.pending import Ask
+from memorybus.recall.model import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.redis.keys import partition_of
 from memorybus.tracing.spans import TRACING_API, Tracing

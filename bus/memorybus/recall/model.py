@@ -103,6 +103,10 @@ class CarryAsk(msgspec.Struct, frozen=True):
     origin: str
 
 
+Ask = WarmAsk | CarryAsk
+"""A request for a recall; of each kind a session's newest request counts."""
+
+
 def build_request(
     scope: Scope, session: SessionRef, query: str, budget: int, trace: str = ""
 ) -> RecallRequest:

@@ -8,6 +8,7 @@ from typing import Protocol
 from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.errors import LogError
+from memorybus.recall.model import Ask
 
 _log = logging.getLogger("memorybus")
 MAX_ASKS = 1_024  # how many requests may wait; beyond it the oldest is dropped and counted (G10)
@@ -16,20 +17,6 @@ REPLY_TIMEOUT = 0.25
 
 _FIRST_PAUSE = 0.5
 """The longest pause after the first failure, in seconds; further failures double it, up to five."""
-
-
-class Ask(Protocol):
-    """A request for a recall, to be sent once the events before it are in the log."""
-
-    @property
-    def slot(self) -> str:
-        """The session's slot: the newest request of its kind wins."""
-        ...
-
-    @property
-    def sequence(self) -> int:
-        """The spool's sequence that must be in the log before the request is sent."""
-        ...
 
 
 _Key = tuple[type[Ask], str]

@@ -13,13 +13,14 @@ from memorybus.log.stream import read_head_numbers
 from memorybus.recall.health import RecallHealth
 from memorybus.recall.model import (
     GENERATION,
+    Ask,
     CarryAsk,
     RecallRequest,
     WarmAsk,
     lifetime_ms,
     provider_of,
 )
-from memorybus.recall.pending import REPLY_TIMEOUT, Ask
+from memorybus.recall.pending import REPLY_TIMEOUT
 from memorybus.recall.queue import JOB_TTL_SECONDS, RecallQueue
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_jobs, redis_errors
@@ -125,7 +126,7 @@ class RecallRequester:
         with redis_errors("recall"):
             if isinstance(ask, CarryAsk):
                 self._carry(ask)
-            elif isinstance(ask, WarmAsk):
+            else:
                 self._ask_ahead(ask)
 
     def _ask_ahead(self, ask: WarmAsk) -> None:

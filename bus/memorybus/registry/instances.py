@@ -17,7 +17,7 @@ from memorybus.errors import ConfigError
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.redis import scripts
-from memorybus.redis.connect import ask_redis
+from memorybus.redis.connect import ask_redis, redis_errors
 from memorybus.redis.hashes import decode_entries, decode_readable
 from memorybus.redis.keys import Keys
 from memorybus.registry.rebuild_lock import RebuildLock
@@ -197,16 +197,12 @@ class Instances:
         # Pauses first: an instance seen as resumed is seen with what was changed during its pause.
         ours = self._keys
         keys = (ours.pauses, ours.live, ours.instances, ours.retries)
-
-        def ask() -> list[Any]:
-            with self._redis.pipeline(transaction=False) as pipe:
-                for key in keys:
-                    pipe.hgetall(key)
-                for name in redo:
-                    pipe.exists(ours.redo(name))
-                return pipe.execute()
-
-        paused, live, copies, retries, *asking = ask_redis(ask, keys[0])
+        with redis_errors(keys[0]), self._redis.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.hgetall(key)
+            for name in redo:
+                pipe.exists(ours.redo(name))
+            paused, live, copies, retries, *asking = pipe.execute()
         pauses = {
             name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
             for name in paused

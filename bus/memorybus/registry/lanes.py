@@ -11,7 +11,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.log.stream import START
 from memorybus.redis import scripts
-from memorybus.redis.connect import ask_redis, translate_redis_error
+from memorybus.redis.connect import ask_redis, redis_errors, translate_redis_error
 from memorybus.redis.keys import Keys, lane_name
 
 HALTED = "halted"  # the field of a lane's hash in which its owner says why the lane has stopped
@@ -134,17 +134,13 @@ class LaneKeys:
         self, partition: int, names: Sequence[str], key: str
     ) -> dict[str, tuple[LaneState, int]]:
         """Return instances' lanes in one partition, and how much of an order key is parked."""
-
-        def ask() -> list[Any]:
-            keys: list[str] = []
-            with self._redis.pipeline(transaction=False) as pipe:
-                for name in names:
-                    parked = self._keys.parked(partition, name)
-                    keys += (*self._ask(pipe, partition, name), parked)
-                    pipe.hget(parked, key)
-                return _replies(pipe, keys, foreign=False)
-
-        replies = iter(ask_redis(ask, lane_name(partition)))
+        keys: list[str] = []
+        with redis_errors(lane_name(partition)), self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                parked = self._keys.parked(partition, name)
+                keys += (*self._ask(pipe, partition, name), parked)
+                pipe.hget(parked, key)
+            replies = iter(_replies(pipe, keys, foreign=False))
         return {name: (_read_lane(replies), _read_parked_count(next(replies))) for name in names}
 
     def note_new_lanes(self, name: str) -> None:
@@ -163,33 +159,21 @@ class LaneKeys:
 
     def count_remaining(self, name: str) -> int:
         """Count the lanes of which Redis still holds anything, whether or not they had an owner."""
-
-        def ask() -> list[int]:
-            with self._redis.pipeline(transaction=False) as pipe:
-                for partition in self._partitions:
-                    pipe.exists(*self._keys_of(partition, name))
-                return pipe.execute()
-
-        return sum(bool(reply) for reply in ask_redis(ask, name))
+        with redis_errors(name), self._redis.pipeline(transaction=False) as pipe:
+            for partition in self._partitions:
+                pipe.exists(*self._keys_of(partition, name))
+            return sum(bool(reply) for reply in pipe.execute())
 
     def remove(self, name: str) -> None:
         """Delete all that Redis holds of an instance's lanes: progress, dead letters, counts."""
         if any(lane.owned for lane in self.states(name)):
             raise ConfigError(f"workers own lanes of {name}; stop the workers that serve it first")
-
-        def delete() -> None:
-            with self._redis.pipeline(transaction=False) as pipe:
-                for partition in self._partitions:
-                    pipe.delete(*self._keys_of(partition, name))
-                pipe.delete(self._keys.redo(name))
-                pipe.delete(self._keys.work(name))
-                pipe.execute()
-
-        ask_redis(delete, name)
-        ask_redis(lambda: self._ungroup(name), name)
-
-    def _ungroup(self, name: str) -> None:
-        with self._redis.pipeline(transaction=False) as pipe:
+        with redis_errors(name), self._redis.pipeline(transaction=False) as pipe:
+            for partition in self._partitions:
+                pipe.delete(*self._keys_of(partition, name))
+            pipe.delete(self._keys.redo(name))
+            pipe.delete(self._keys.work(name))
+            pipe.execute()
             for partition in self._partitions:
                 pipe.xgroup_destroy(self._keys.log(partition), name)
             pipe.execute(raise_on_error=False)  # a partition without a log has no group

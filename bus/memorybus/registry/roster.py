@@ -3,14 +3,14 @@
 import socket
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from redis import Redis
 
 from memorybus.receipt import SpoolStats
 from memorybus.redis import scripts
-from memorybus.redis.connect import ask_redis
+from memorybus.redis.connect import ask_redis, redis_errors
 from memorybus.redis.facts import to_milliseconds
 from memorybus.redis.hashes import decode_readable
 from memorybus.redis.keys import Keys
@@ -134,18 +134,16 @@ class Roster:
 
     def beat(self, info: WorkerInfo) -> list[WorkerInfo]:
         """Write a worker's heartbeat; return all workers that have not left."""
-        now, others = ask_redis(self._timed, self._keys.workers)
+        key = self._keys.workers
+        # in one round trip, because each wakes a worker
+        with redis_errors(key), self._redis.pipeline(transaction=False) as pipe:
+            pipe.time()
+            pipe.hgetall(key)
+            now, others = pipe.execute()
         info = msgspec.structs.replace(info, heartbeat_at=to_milliseconds(now))
-        self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
+        self._put(key, {info.id: msgspec.json.encode(info)})
         workers = decode_readable(others, WorkerInfo)
         return list((workers | {info.id: info}).values())
-
-    def _timed(self) -> list[Any]:
-        """Return the server's time and the heartbeats in one round trip: each wakes a worker."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            pipe.time()
-            pipe.hgetall(self._keys.workers)
-            return pipe.execute()
 
     def leave(self, *workers: str) -> None:
         """Remove workers that end, or have ended."""

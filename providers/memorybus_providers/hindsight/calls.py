@@ -118,43 +118,36 @@ class Calls:
         self, bank: str, query: str, tags: Sequence[str], budget: str, tokens: int
     ) -> list[RecallResult]:
         """Return memories that have all of the tags, best first; none if the bank is missing."""
-        try:
-            answer = self._request(
-                lambda client: client.arecall(
-                    bank,
-                    query,
-                    budget=budget,
-                    max_tokens=tokens,
-                    tags=list(tags),
-                    tags_match="all_strict",
-                )
+        answer = self._find(
+            lambda client: client.arecall(
+                bank,
+                query,
+                budget=budget,
+                max_tokens=tokens,
+                tags=list(tags),
+                tags_match="all_strict",
             )
-        except _NotFound:
-            return []
-        return list(answer.results)
+        )
+        return list(answer.results) if answer else []
 
     def reflect(self, bank: str, query: str, tags: Sequence[str], budget: str, tokens: int) -> str:
         """Return an answer that Hindsight's model makes from memories with all of the tags."""
-        try:
-            answer = self._request(
-                lambda client: client.areflect(
-                    bank,
-                    query,
-                    budget=budget,
-                    max_tokens=tokens,
-                    tags=list(tags),
-                    tags_match="all_strict",
-                )
+        answer = self._find(
+            lambda client: client.areflect(
+                bank,
+                query,
+                budget=budget,
+                max_tokens=tokens,
+                tags=list(tags),
+                tags_match="all_strict",
             )
-        except _NotFound:
-            return ""
-        return answer.text
+        )
+        return answer.text if answer else ""
 
     def get_document(self, bank: str, name: str) -> StoredDocument | None:
         """Return the document of this name; None if it is missing."""
-        try:
-            response = self._request(lambda client: client.documents.get_document(bank, name))
-        except _NotFound:
+        response = self._find(lambda client: client.documents.get_document(bank, name))
+        if response is None:
             return None
         metadata = {str(k): str(v) for k, v in (response.document_metadata or {}).items()}
         return StoredDocument(
@@ -170,27 +163,21 @@ class Calls:
 
     def delete_document(self, bank: str, name: str) -> None:
         """Delete a document and what was derived from it; it is no error if it is missing."""
-        try:
-            self._request(lambda client: client.documents.delete_document(bank, name))
-        except _NotFound:
-            return
+        self._find(lambda client: client.documents.delete_document(bank, name))
 
     def _page(self, bank: str, tags: Sequence[str], containing: str, offset: int) -> list[str]:
-        try:
-            page = self._request(
-                lambda client: client.documents.list_documents(
-                    bank,
-                    q=containing or None,
-                    tags=list(tags),
-                    tags_match="all_strict",
-                    time_field="created_at",
-                    limit=_PAGE,
-                    offset=offset,
-                )
+        page = self._find(
+            lambda client: client.documents.list_documents(
+                bank,
+                q=containing or None,
+                tags=list(tags),
+                tags_match="all_strict",
+                time_field="created_at",
+                limit=_PAGE,
+                offset=offset,
             )
-        except _NotFound:
-            return []
-        return [document.id for document in page.items]
+        )
+        return [document.id for document in page.items] if page else []
 
     def delete_bank(self, bank: str) -> int:
         """Delete a bank with its whole content; return how many rows were deleted."""
@@ -207,10 +194,7 @@ class Calls:
 
     def queued_documents(self, bank: str) -> set[str]:
         """Return the names of the documents in Hindsight's queue, the newest 100 of each state."""
-        try:
-            states = [self._operations(bank, state) for state in ("pending", "processing")]
-        except _NotFound:
-            return set()
+        states = [self._operations(bank, state) for state in ("pending", "processing")]
         return {one.document_id for state in states for one in state if one.document_id}
 
     def features(self) -> FeaturesInfo:
@@ -224,10 +208,16 @@ class Calls:
         return list(page.banks)
 
     def _operations(self, bank: str, state: str) -> list[Any]:
-        listed = self._request(
+        listed = self._find(
             lambda client: client.operations.list_operations(bank, status=state, limit=_PAGE)
         )
-        return list(listed.operations)
+        return list(listed.operations) if listed else []
+
+    def _find(self, call: Callable[[Hindsight], Awaitable[_T]]) -> _T | None:
+        """Make a request; None if its bank or document is missing."""
+        with suppress(_NotFound):
+            return self._request(call)
+        return None
 
     def _request(self, call: Callable[[Hindsight], Awaitable[_T]]) -> _T:
         return self._service.request(call, self._until)

@@ -85,6 +85,4 @@ class HonchoService:
 def _error_detail(body: Any) -> str:
     """Return the reasons of a refusal, without the rejected input, which the server repeats."""
     detail = body.get("detail") if isinstance(body, dict) else None
-    if not isinstance(detail, list):
-        return ""
-    return "; ".join(str(one.get("msg")) for one in detail if isinstance(one, dict))
+    return http.listed_reasons(detail) if isinstance(detail, list) else ""

@@ -10,7 +10,7 @@ import math
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
@@ -210,9 +210,12 @@ def error_detail(body: bytes | str) -> str:
         detail = msgspec.json.decode(body).get("detail", "")
     except (msgspec.MsgspecError, AttributeError, UnicodeError):
         return ""
-    if isinstance(detail, list):
-        return "; ".join(str(one.get("msg")) for one in detail if isinstance(one, dict))
-    return str(detail)
+    return listed_reasons(detail) if isinstance(detail, list) else str(detail)
+
+
+def listed_reasons(detail: Sequence[Any]) -> str:
+    """Return the reasons in a list of FastAPI, without the rejected inputs."""
+    return "; ".join(str(reason.get("msg")) for reason in detail if isinstance(reason, dict))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

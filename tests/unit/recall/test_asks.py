@@ -9,8 +9,8 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.events import Scope, SessionRef
 from memorybus.recall import pending
-from memorybus.recall.model import CarryAsk, RecallRequest, WarmAsk, build_request
-from memorybus.recall.pending import MAX_ASKS, REPLY_TIMEOUT, Ask, PendingAsks
+from memorybus.recall.model import Ask, CarryAsk, RecallRequest, WarmAsk, build_request
+from memorybus.recall.pending import MAX_ASKS, REPLY_TIMEOUT, PendingAsks
 from memorybus.recall.queue import request_keys, rq_queue
 from memorybus.recall.requester import still_awaited
 from memorybus.redis.keys import Keys

@@ -328,21 +328,6 @@ class ListedJob(Job):
             raise ForbiddenJob(f"{name!r} is not on the list of jobs")
         return self.allowed[name]
 
-    @property
-    def success_callback(self) -> None:
-        """None, whatever the job names."""
-        return
-
-    @property
-    def failure_callback(self) -> None:
-        """None, whatever the job names."""
-        return
-
-    @property
-    def stopped_callback(self) -> None:
-        """None, whatever the job names."""
-        return
-
     def send_webhooks(self, status: str | JobStatus, *, exc_string: str | None = None) -> None:
         """Send nothing, whatever the job names."""
 
@@ -360,5 +345,11 @@ class ListedJob(Job):
         return super().perform()
 
 
+_NO_CALLBACKS = MappingProxyType(
+    dict.fromkeys(("success_callback", "failure_callback", "stopped_callback"))
+)
+"""What a job calls when it ends, whatever it names."""
+
+
 def allowed_job(allowed: AllowList) -> type[Job]:
-    return type("AllowedJob", (ListedJob,), {"allowed": allowed})
+    return type("AllowedJob", (ListedJob,), {"allowed": allowed, **_NO_CALLBACKS})
