@@ -8,12 +8,13 @@ import msgspec
 from memorybus.events import Message, TurnCompleted
 from memorybus.recall.lines import message_texts
 
+_NO_TEXT = hash("")
 _MAX_TURNS = 4_096  # the most turns that are remembered, the newest of all sessions (G10)
 
 
 class _Turn(msgspec.Struct):
     key: str
-    texts: frozenset[int]
+    texts: set[int]
     undone: bool = False
 
 
@@ -24,8 +25,10 @@ class PublishedTurns:
         self._turns: OrderedDict[str, _Turn] = OrderedDict()
 
     def note(self, key: str, event_id: str, turn: TurnCompleted) -> None:
-        contents = (turn.user, turn.assistant, *turn.messages)
-        texts = frozenset(text for part in contents for text in _hashes(part))
+        texts = {hash(turn.user), hash(turn.assistant)}
+        for message in turn.messages:
+            texts.update(_hashes(message))
+        texts.discard(_NO_TEXT)
         self._turns.setdefault(event_id, _Turn(key, texts))  # one that comes again stays undone
         if len(self._turns) > _MAX_TURNS:
             self._turns.popitem(last=False)
