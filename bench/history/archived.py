@@ -6,12 +6,11 @@ suite's own prose, whose text repeats less.
 """
 
 from gauge import Figures, LeftOut, Size
-from log.memory import LOCOMO
+from log.memory import LOCOMO, ingest
 from memorybus.agent.client import MemoryBus
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.wire.codec import Encoder
-from memorybus_console.operations.ingest import conversations
 from stage import Agent, Stage
 from texts import turns
 
@@ -39,13 +38,7 @@ def measure(size: Size) -> Figures:
 
 
 def _talk(stage: Stage) -> None:
-    sources, refused = conversations.load_files(sorted(LOCOMO.glob("*.json")))
-    if refused:
-        raise RuntimeError(f"not read: {refused[0].describe()}")
-    with MemoryBus.connect(stage.settings) as bus:
-        for source in sources:
-            conversations.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
-        bus.flush("logged", 60.0)
+    ingest(stage.settings, sorted(LOCOMO.glob("*.json")))
 
 
 def _sealed(stage: Stage) -> Figures:

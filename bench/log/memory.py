@@ -7,11 +7,13 @@ divisor is the msgpack envelope before compression.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from apply.drain import NOOP
 from gauge import Figures, Size
 from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.wire.codec import Encoder
@@ -33,7 +35,7 @@ def measure(size: Size) -> Figures:
     figures |= _measured(lambda bus: _publish_prose(bus, size.stored, _SHORT_SCALE), "_short")
     files = sorted(LOCOMO.glob("*.json"))
     if files:
-        figures |= _measured(lambda bus: _publish_files(bus, files), "_locomo")
+        figures |= _measured(lambda bus: ingest(bus.settings, files), "_locomo")
     return figures
 
 
@@ -44,13 +46,23 @@ def _publish_prose(bus: MemoryBus, count: int, scale: float = 1.0) -> None:
     agent.flush()
 
 
-def _publish_files(bus: MemoryBus, files: list[Path]) -> None:
+def ingest(settings: Settings, files: list[Path]) -> None:
+    """Publish the conversations of files until the log has them.
+
+    Raises:
+        RuntimeError: a file or a turn was refused.
+    """
     sources, refused = conversations.load_files(files)
-    if refused:
+    report = conversations.ingest_conversations(
+        settings, sources, user=None, agent=None, on_stage=_in_silence
+    )
+    if refused := [*refused, *report.refused]:
         raise RuntimeError(f"not read: {refused[0].describe()}")
-    for source in sources:
-        conversations.publish_file(bus, source, agent=None, user=None, on_turn=lambda: None)
-    bus.flush("logged", 60.0)
+
+
+@contextmanager
+def _in_silence(*_: object) -> Iterator[Callable[..., None]]:
+    yield lambda *_: None
 
 
 def _measured(publish: Publish, suffix: str) -> Figures:

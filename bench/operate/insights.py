@@ -85,7 +85,7 @@ def _seal(settings: Settings, count: int) -> None:
     talk, now = list(turns(2_000)), SYSTEM.now_ms()
     encoder = Encoder(1 << 30)
     for start in range(0, count, BATCH):
-        batch = range(start, start + BATCH)
+        batch = range(start, min(start + BATCH, count))
         entries = [_entry(n, now, count, talk[n % len(talk)], encoder) for n in batch]
         while entries:
             last = archive.publish(settings.partitions - 1, entries).last

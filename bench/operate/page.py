@@ -11,13 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
 import uvicorn
 from filling import Filler, spread
 from gauge import Figures, Size, medians
 from memorybus.config.settings import Settings
 from memorybus.health.metrics_server import Address
 from memorybus.health.verdict import CACHE_SECONDS
+from memorybus.ids import new_secret
 from memorybus_console.web import serving
+from memorybus_console.web.access import own_token
 from stage import Stage, wait_for
 
 _PROVIDERS = 5
@@ -38,37 +41,55 @@ def measure(size: Size) -> Figures:
         settings = stage.with_providers({f"noop{n}": _NOOP for n in range(_PROVIDERS)})
         Filler(stage, spread(settings.partitions, 64)).fill(events)
         most = stage.with_providers({f"noop{n}": _NOOP for n in range(1, _PROVIDERS)})
-        with stage.worker(most), served(settings) as where:
+        with stage.worker(most), served(settings) as operator:
             for number in range(1, _PROVIDERS):
                 stage.await_applied(f"noop{number}")
-            _ask(where, "/")
-            found = medians([_measured(where) for _ in range(_REQUESTS)])
+            operator.ask("/")
+            found = medians([_measured(operator) for _ in range(_REQUESTS)])
     return found | {"page_events": float(events)}
 
 
-def _measured(where: Address) -> Figures:
-    return {name: _ask(where, path) for name, path in _PATHS.items()}
+class Operator(msgspec.Struct, frozen=True):
+    """Who asks for the page, with its token."""
+
+    where: Address
+    token: str
+
+    def ask(self, path: str) -> tuple[float, str]:
+        """Ask later than a look is kept; return milliseconds, and the page.
+
+        Raises:
+            RuntimeError: it is not the page.
+        """
+        time.sleep(CACHE_SECONDS)
+        headers = {"Accept": "text/html", "Authorization": f"Bearer {self.token}"}
+        connection = http.client.HTTPConnection(self.where.host, self.where.port, timeout=60)
+        began = time.perf_counter()
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        took = time.perf_counter() - began
+        connection.close()
+        if answer.status != http.client.OK:
+            raise RuntimeError(f"{path} failed: {answer.status}")
+        return took * 1000, text
 
 
-def _ask(where: Address, path: str) -> float:
-    time.sleep(CACHE_SECONDS)
-    connection = http.client.HTTPConnection(where.host, where.port)
-    began = time.perf_counter()
-    connection.request("GET", path, headers={"Accept": "text/html"})
-    answer = connection.getresponse()
-    text = answer.read()
-    took = time.perf_counter() - began
-    connection.close()
-    if answer.status != http.client.OK or b"noop1" not in text:
-        raise RuntimeError(f"{path} failed: {answer.status}")
-    return took * 1000
+def _measured(operator: Operator) -> Figures:
+    figures = {}
+    for name, path in _PATHS.items():
+        figures[name], text = operator.ask(path)
+        if "noop1" not in text:
+            raise RuntimeError(f"{path} does not name noop1")
+    return figures
 
 
 @contextmanager
-def served(settings: Settings) -> Iterator[Address]:
-    """Serve the page on a thread; yield its address."""
-    with serving_thread(serving.build_server(serving.build_site(settings))) as where:
-        yield where
+def served(settings: Settings) -> Iterator[Operator]:
+    """Serve the page on a thread; yield who may see all of it."""
+    own = own_token(settings.page_token_path, new_secret)
+    with serving_thread(serving.build_server(serving.build_site(settings, own))) as where:
+        yield Operator(where, own.token)
 
 
 @contextmanager

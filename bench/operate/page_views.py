@@ -6,7 +6,6 @@ for later than a look is kept, so that each asks Redis anew. ``page_view_ms`` is
 views' medians.
 """
 
-import http.client
 import re
 import statistics
 import time
@@ -20,14 +19,12 @@ from history.past import TEXTS, parts, seal
 from history.search import AT_ONCE, SESSION_EVENTS
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.records import DeadLetter
-from memorybus.health.metrics_server import Address
-from memorybus.health.verdict import CACHE_SECONDS
 from memorybus.log.stream import EventLog
 from memorybus_console.operations import journal
 from memorybus_console.operations.events.search import EventSearch, SearchRequest
 from stage import Stage
 
-from operate.page import served
+from operate.page import Operator, served
 
 _PROVIDERS = 5
 _NOOP = "bench.providers:NoopProvider"
@@ -95,10 +92,10 @@ def park(stage: Stage) -> None:
 
 def asked(settings: Settings, names: list[str]) -> Figures:
     """Return what each view takes, in milliseconds, and the slowest."""
-    with served(settings) as where:
-        page = _get(where, "/events")[1]
+    with served(settings) as operator:
+        page = operator.ask("/events")[1]
         event = re.findall(r'href="(/events/p[^"]*)"', page)[0]
-        letter = re.findall(rf'href="(/dead/{_REFUSES}/[^"]*)"', _get(where, "/dead")[1])[0]
+        letter = re.findall(rf'href="(/dead/{_REFUSES}/[^"]*)"', operator.ask("/dead")[1])[0]
         views = {
             "events": "/events",
             "events_of_old_session": f"/events?session={names[0]}",
@@ -110,7 +107,7 @@ def asked(settings: Settings, names: list[str]) -> Figures:
             "dead_letter": letter,
             "dead_letters_plan": f"/dead/retry?all=1&provider={_REFUSES}",
         }
-        took = {name: _median(where, path) for name, path in views.items()}
+        took = {name: _median(operator, path) for name, path in views.items()}
     return {f"page_{name}_ms": ms for name, ms in took.items()} | {
         "page_view_ms": max(took.values())
     }
@@ -133,23 +130,5 @@ def _search(settings: Settings, wanted: SearchRequest, limit: int) -> float:
         return (time.perf_counter() - began) * 1000
 
 
-def _median(where: Address, path: str) -> float:
-    found = []
-    for _ in range(_REQUESTS):
-        time.sleep(CACHE_SECONDS)
-        found.append(_get(where, path)[0])
-    return statistics.median(found)
-
-
-def _get(where: Address, path: str) -> tuple[float, str]:
-    """Return milliseconds, and the page."""
-    connection = http.client.HTTPConnection(where.host, where.port, timeout=60)
-    began = time.perf_counter()
-    connection.request("GET", path, headers={"Accept": "text/html"})
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    took = (time.perf_counter() - began) * 1000
-    connection.close()
-    if answer.status != http.client.OK:
-        raise RuntimeError(f"{path}: {answer.status}")
-    return took, text
+def _median(operator: Operator, path: str) -> float:
+    return statistics.median(operator.ask(path)[0] for _ in range(_REQUESTS))

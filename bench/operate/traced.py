@@ -82,12 +82,8 @@ class _Collector(ThreadingHTTPServer):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What a worker has in its environment: it exports here, one trace in a hundred."""
-        return {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.server_address[1]}",
-            "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
-            "OTEL_TRACES_SAMPLER_ARG": "0.01",
-        }
+        """What a worker has in its environment: it exports here what the agents sampled."""
+        return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.server_address[1]}"}
 
 
 class _Taker(BaseHTTPRequestHandler):
