@@ -94,7 +94,8 @@ _REFERENCE = re.compile(
 _UNFINISHED = re.compile("#x?")
 _BREAK = re.compile("\r\n|[\n\r\v\f\u2028\u2029]")
 _BREAKS = re.compile("\\s*[\n\r\v\f\u2028\u2029]\\s*")
-_FORMER = re.compile(r"^- \[(?:([^\]]+?); before: [^\]]*\]|before: [^\]]*\] )")
+_BEFORE = "before: "
+_FORMER = re.compile(rf"^- \[(?:([^\]]+?); {_BEFORE}[^\]]*\]|{_BEFORE}[^\]]*\] )")
 """The label of a line as far as it tells what was true before."""
 
 
@@ -307,10 +308,11 @@ def without_repeats(
     for name, lines in sections:
         new: list[str] = []
         for text in lines:
-            memory = _FORMER.sub(_without_former, text)
+            memory = _FORMER.sub(_without_former, text) if _BEFORE in text else text
             if memory not in told:
                 new.append(memory)
-            told[memory] = max(told.get(memory, ""), text, key=len)
+            if len(text) > len(told.get(memory, "")):
+                told[memory] = text
         if new:
             kept.append((name, new))
     return [(name, [told[memory] for memory in new]) for name, new in kept]
