@@ -142,10 +142,13 @@ def envelope(n: int, person: str, event: Event) -> Envelope:
     )
 
 
-def read_all(history: History, count: int, **words: object) -> list[LoggedEvent]:
+def read_all(
+    history: History, count: int = 500, partition: int = PARTITION, **words: Any
+) -> list[LoggedEvent]:
+    """Return what a partition has, read page by page as a lane does."""
     found: list[LoggedEvent] = []
     after, after_n = START, 0
-    while page := history.read(PARTITION, after, count, after_n=after_n, **words).events:
+    while page := history.read(partition, after, count, after_n=after_n, **words).events:
         found += page
         after, after_n = page[-1].position.entry, page[-1].position.n
     return found

@@ -1,6 +1,7 @@
 """A log of numbered turns that archivers seal, and what of it is where."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -116,6 +117,11 @@ def log(redis_client: redis.Redis, make_settings: Callable[..., Settings]) -> It
     found = SealedLog(make_settings(**QUICK))
     yield found
     found.redis.close()
+
+
+def newest_manifest(settings: Settings, partition: int = SealedLog.PARTITION) -> Path:
+    """Return the file of a partition's newest manifest."""
+    return max(settings.data_dir.glob(f"archive/*/*/p{partition:02d}/manifest-*"))
 
 
 def refused(log: SealedLog) -> str:

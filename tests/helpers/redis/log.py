@@ -2,6 +2,8 @@
 
 from contextlib import closing
 
+import redis
+from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.health.log_health import Examiner, LogHealth
 from memorybus.log.continuity import Gap
@@ -25,6 +27,21 @@ def logged(settings: Settings, session: str = "") -> list[LoggedEvent]:
         log = EventLog(client, settings)
         pages = [log.read(place, count=100_000) for place in range(settings.partitions)]
     return [event for page in pages for event in page if session in ("", event.envelope.session.id)]
+
+
+def reply_keys(client: redis.Redis, settings: Settings) -> list[bytes]:
+    return list(client.scan_iter(f"{settings.namespace}:*:reply:*", count=10_000))
+
+
+def publish(session: Session, first: int, count: int) -> None:
+    """Publish numbered turns."""
+    for number in range(first, first + count):
+        session.turn_completed(f"turn {number}", "ok", ordinal=number)
+
+
+def numbered(count: int) -> list[str]:
+    """Return the texts of the first numbered turns."""
+    return [f"turn {number}" for number in range(count)]
 
 
 class Log:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import redis
 from helpers.making import MakeSettings
 from helpers.processes.stalls import MARGIN
 from helpers.providers.recording import texts
+from helpers.redis.log import reply_keys
 from helpers.stories.scenario import home, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -36,10 +36,6 @@ def several(**kinds: Any) -> dict[str, Any]:
 def _make(redis_url: str, make_settings: MakeSettings) -> Make:
     """Make settings on the shared server."""
     return lambda **options: make_settings(url=redis_url, **options)
-
-
-def reply_keys(client: redis.Redis, settings: Settings) -> list[bytes]:
-    return list(client.scan_iter(f"{settings.namespace}:*:reply:*", count=10_000))
 
 
 @pytest.mark.parametrize("kind", ["Noting", "NotingSide", "NotingOnce"])

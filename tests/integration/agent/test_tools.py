@@ -13,7 +13,7 @@ from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
 from helpers.providers.tooling import schema
-from helpers.redis.log import logged
+from helpers.redis.log import logged, reply_keys
 from helpers.stories.replaying import replay
 from helpers.stories.scenario import (
     NAME,
@@ -83,10 +83,6 @@ def known(bus: MemoryBus) -> Session:
         lambda: bus.tools().named("note_add"), "the tools are noted on this host", WAIT_SECONDS
     )
     return bus.session("s", warm=False)
-
-
-def reply_keys(client: redis.Redis, settings: Settings) -> list[bytes]:
-    return list(client.scan_iter(f"{settings.namespace}:*:reply:*", count=10_000))
 
 
 # -- what is offered ------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
 """An archive that has less than Redis knows of is named by whoever would read it (G7)."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
+from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands, newest_manifest
 from memorybus.archive.tombstones import DamageHandler
 from memorybus.errors import ArchiveUnavailable
 from memorybus.history.history import History
@@ -24,10 +23,6 @@ def _log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
     return log
 
 
-def newest(log: SealedLog) -> Path:
-    return max(log.settings.data_dir.glob("archive/*/*/p01/manifest-*"))
-
-
 def verified(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
     """Return what ``archive verify`` says."""
     code = main(["archive", "verify", "--json"])
@@ -37,7 +32,7 @@ def verified(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
 def test_a_newest_manifest_that_is_gone_is_named(log, tmp_path, capsys):
     """G7: what is left looks whole by itself: Redis knows better, whoever reads or copies it."""
     assert verified(capsys)[0] == 0
-    newest(log).unlink()
+    newest_manifest(log.settings).unlink()
     code, said = verified(capsys)
     (found,) = said["damaged"]
     assert (code, found["partition"]) == (1, P)
@@ -54,7 +49,7 @@ def test_it_is_named_though_the_log_can_mend_it(log, make_settings, capsys):
     """G7: while the log still has the rest, the remedy is to seal it again."""
     log.append(50)
     run_once(make_settings(**QUICK | {"hot_window": 3600.0}))
-    newest(log).unlink()
+    newest_manifest(log.settings).unlink()
     code, said = verified(capsys)
     (found,) = said["damaged"]
     assert code == 1
@@ -75,7 +70,7 @@ def test_an_archive_that_is_gone_altogether_is_named(log, capsys):
 
 def test_a_scan_names_what_the_archive_lacks(log):
     """Who reads everything is told of the hole, and has the rest if they listen to damage."""
-    newest(log).unlink()
+    newest_manifest(log.settings).unlink()
     history = History.from_settings(log.redis, log.settings)
     with pytest.raises(ArchiveUnavailable, match="ends at"):
         list(history.scan())
@@ -90,7 +85,7 @@ def test_a_damaged_manifest_is_refused_until_it_is_moved_away(log, make_settings
     settings = make_settings(**QUICK | {"hot_window": 3600.0})
     log.append(20)
     run_once(settings)
-    manifest = newest(log)
+    manifest = newest_manifest(log.settings)
     manifest.write_bytes(manifest.read_bytes().replace(b'"count":', b'"Count":', 1))
     log.append(5)
     assert f"{manifest.name}, line 1: is not as it was written" in run_once(settings).errors["p01"]

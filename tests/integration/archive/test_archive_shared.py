@@ -1,11 +1,13 @@
 """An archive that goes on with what this log does not have: a clone's, or its own later past."""
 
 import shutil
+from contextlib import closing
 from typing import Any
 
 import msgspec
 import pytest
-from helpers.archive.sealed_log import QUICK, SealedLog, may_stay, refused
+from helpers.archive.past import read_all
+from helpers.archive.sealed_log import QUICK, SealedLog, may_stay, newest_manifest, refused
 from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import read_health
@@ -83,7 +85,7 @@ def test_what_a_clone_sealed_can_be_taken_out(log, make_redis):
     append_later(clone, log, 30, "clone")
     run_once(clone.settings)
     assert refused(log)
-    max(log.settings.data_dir.glob("archive/*/*/p01/manifest-*")).unlink()
+    newest_manifest(log.settings).unlink()
     assert run_once(log.settings).errors == {}
     assert list(events_of_people(log)) == ["ann", "ours"]
     log.assert_whole()
@@ -142,12 +144,9 @@ def test_a_lane_reads_nothing_that_only_a_clone_sealed(log, make_redis):
     append_later(log, clone, 20, "ours")
     log.redis.xtrim(log.key, maxlen=20, approximate=False)
     run_once(clone.settings)
-    history, after, n = History.from_settings(log.redis, log.settings), "0-0", 0
-    found: list[tuple[int, str]] = []
-    while page := history.read(P, after, 7, after_n=n).events:
-        found += [(one.position.n, one.envelope.scope.user) for one in page]
-        after, n = page[-1].position.entry, page[-1].position.n
-    history.close()
+    with closing(History.from_settings(log.redis, log.settings)) as history:
+        events = read_all(history, 7, P)
+    found = [(event.position.n, event.envelope.scope.user) for event in events]
     assert found == [(n, "ann" if n <= 50 else "ours") for n in range(1, 71)]
     clone.redis.close()
 

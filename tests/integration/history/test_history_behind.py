@@ -1,12 +1,11 @@
 """G7: an archive that ends before what was sealed, or lost a line, is never taken for the whole."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from helpers.archive.archives import archive_in
 from helpers.archive.archives import sealed as sealed_in
-from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.archive.sealed_log import QUICK, SealedLog, newest_manifest
 from helpers.processes.waiting import wait_until
 from memorybus.archive.tombstones import DamageHandler
 from memorybus.clock import SYSTEM
@@ -25,11 +24,6 @@ def _log(log: SealedLog) -> SealedLog:
     for _ in range(2):
         log.grow()
     return log
-
-
-def newest_manifest(log: SealedLog, partition: int = P) -> Path:
-    """Return the newest manifest's file: without it the archive ends at 50."""
-    return max(log.settings.data_dir.glob(f"archive/*/*/p{partition:02d}/manifest-*"))
 
 
 def of(log: SealedLog) -> History:
@@ -60,14 +54,14 @@ ASKED: dict[str, Asked] = {
 def test_nothing_is_answered_of_what_the_archive_lacks(log, ask):
     """G7: whoever needs what was sealed, and is not there, hears so and gets no other answer."""
     entry, last = entry_of(log, 70), entry_of(log, 100)
-    newest_manifest(log).unlink()
+    newest_manifest(log.settings).unlink()
     with pytest.raises(ArchiveUnavailable, match=r"events up to .* ends at 50"):
         ASKED[ask](of(log), entry, int(last.split("-")[0]))
 
 
 def test_the_end_is_not_told_wrongly(log):
     """G7: where the log is gone too, nobody knows where the history ends."""
-    newest_manifest(log).unlink()
+    newest_manifest(log.settings).unlink()
     log.redis.delete(log.key)
     with pytest.raises(ArchiveUnavailable, match="up to 100 were sealed"):
         of(log).last_before(P, f"{2**62}-0")
@@ -75,7 +69,7 @@ def test_the_end_is_not_told_wrongly(log):
 
 def test_a_listing_tells_it_and_shows_the_rest(log):
     """G7: who listens to damage hears that a part is missing, both ways, and gets the rest."""
-    newest_manifest(log).unlink()
+    newest_manifest(log.settings).unlink()
     forward, backward = list[str](), list[str]()
     found = [e.position.n for e in of(log).scan(damage=DamageHandler(forward))]
     assert found == [*range(1, 51), 100]
@@ -89,7 +83,7 @@ def test_a_listing_tells_it_and_shows_the_rest(log):
 def test_a_checkpoint_that_is_not_there_halts_its_lane(log):
     """G4, G7: a lane does not step back because the archive was read without its end."""
     entry = entry_of(log, 70)
-    newest_manifest(log).unlink()
+    newest_manifest(log.settings).unlink()
     lane = OwnedLane(log.keys, P, "rec", epoch=1, entry=entry, n=70, head=100)
     with pytest.raises(ArchiveUnavailable):
         StartFinder(of(log), lane).find(StartPoint(entry, 70))
@@ -106,7 +100,7 @@ def test_damage_of_one_partition_hides_no_other(redis_client, make_settings):
     for _ in range(3):
         zero.append(50)
         log.grow()
-    newest_manifest(log).unlink()
+    newest_manifest(log.settings).unlink()
     segment = sorted(log.settings.data_dir.glob("archive/*/*/p00/segments/*"))[1]
     segment.write_bytes(b"x" * segment.stat().st_size)
     told: list[str] = []
@@ -156,6 +150,6 @@ def test_moments_are_told_across_the_seam(redis_client, make_settings):
     wait_until(lambda: SYSTEM.now_ms() > then, "the next event has a later time")
     log.grow(20)
     assert of(log).places(then)[P] == 80
-    newest_manifest(log).unlink()
+    newest_manifest(log.settings).unlink()
     with pytest.raises(ArchiveUnavailable):
         of(log).places(then)

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 import redis
+from helpers.archive.past import read_all
 from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.making import MakeSettings
 from memorybus.events import Envelope, Scope, SessionRef, SessionStarted
@@ -56,15 +57,6 @@ def test_a_hole_is_read_from_the_archive(log):
     assert (log.logged(), seen(log)) == ([*range(1, 41), *range(81, 86)], [*range(1, 86)])
 
 
-def read_on(history: History) -> list[str]:
-    """Return the entries that a reader finds that reads page by page."""
-    found, after, n = list[str](), "0-0", 0
-    while page := history.read(P, after, after_n=n).events:
-        found += [event.position.entry for event in page]
-        after, n = found[-1], page[-1].position.n
-    return found
-
-
 @pytest.mark.parametrize("gone", [range(30, 50), range(40, 41), range(41, 43), range(39, 44)])
 def test_no_page_goes_over_a_hole(log, gone):
     """G7: a page ends where the log lacks numbers, also where another's entry fills the row."""
@@ -77,7 +69,7 @@ def test_no_page_goes_over_a_hole(log, gone):
         if int(fields.get(b"n", 0)) in gone:
             log.redis.xdel(log.key, entry)
     history = of(log)
-    assert read_on(history) == whole
+    assert [event.position.entry for event in read_all(history, partition=P)] == whole
     assert history.read(P, whole[-1], after_n=80) == EventPage([])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from helpers.archive.sealed_log import QUICK
+from helpers.archive.sealed_log import QUICK, newest_manifest
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import (
@@ -190,8 +190,3 @@ def test_a_lane_waits_for_the_archive_that_has_its_checkpoint(redis_client, make
             away.rename(newest)
             wait_applied(redis_client, settings, timeout=40)
     assert texts(home(settings)) == said
-
-
-def newest_manifest(settings: Settings, of: int) -> Path:
-    """Return a partition's newest manifest."""
-    return max(Path(settings.data_dir).glob(f"archive/*/*/p{of:02d}/manifest-*"))

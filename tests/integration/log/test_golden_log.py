@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from helpers.archive.golden_archive import LOG_ID, NAMESPACE, SEGMENTS
 from helpers.archive.golden_log import PARTITIONS, Entry, as_expected, left_out, restore, stored
+from helpers.archive.past import read_all
 from helpers.making import MakeSettings
 from memorybus.archive.archive import Archive
 from memorybus.config.settings import Settings
 from memorybus.history.history import History
-from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import START, EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -70,16 +70,6 @@ def unsealed(entries: list[Entry]) -> list[Entry]:
     return [e for p, of in enumerate(by_partition) for e in of[_SEALED[p] :]]
 
 
-def read_on(history: History, partition: int, count: int) -> list[LoggedEvent]:
-    """Read a partition to its end, some at a time, as a lane does."""
-    found: list[LoggedEvent] = []
-    after, n = START, 0
-    while page := history.read(partition, after, count, after_n=n).events:
-        found += page
-        after, n = page[-1].position.entry, page[-1].position.n
-    return found
-
-
 @RELEASES
 def test_a_log_of_an_older_release_is_read(release, settings, redis_client):
     """G7: every event an older release left is what it was, packed, resent or newer."""
@@ -121,7 +111,7 @@ def test_a_history_of_an_older_release_is_read(release, settings, redis_client, 
     log = EventLog(connect_redis(settings), settings)
     with closing(_archive(release, settings)) as archive, closing(History(log, archive)) as history:
         for partition in range(PARTITIONS):
-            found = [as_expected(event) for event in read_on(history, partition, count)]
+            found = [as_expected(event) for event in read_all(history, count, partition)]
             assert found == ours(of_partition(remembered(release), partition))
 
 

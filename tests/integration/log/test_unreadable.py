@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 import redis
+from helpers.archive.past import read_all
 from helpers.archive.sealed_log import QUICK
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
@@ -28,7 +29,6 @@ from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent
-from memorybus.log.stream import START
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 from memorybus.redis.connect import connect_redis
@@ -125,19 +125,8 @@ def test_the_archive_keeps_unreadable_entries_as_they_are(redis_client, make_set
     history = History.from_settings(client, settings)
     asked = (Query(), Query(types=("TurnCompleted",)), Query(sessions=("s",)))
 
-    def whole(query: Query) -> list[LoggedEvent]:
-        found = list[LoggedEvent]()
-        while page := history.read(
-            place,
-            found[-1].position.entry if found else START,
-            after_n=found[-1].position.n if found else 0,
-            plan=Plan(query=query),
-        ).events:
-            found += page
-        return found
-
     def read() -> list[list[LoggedEvent]]:
-        return [whole(query) for query in asked]
+        return [read_all(history, 500, place, plan=Plan(query=query)) for query in asked]
 
     before = read()
     assert raws(before[0]) == list(BAD)

@@ -8,13 +8,12 @@ import pytest
 import redis
 from helpers.processes.waiting import still, wait_until
 from helpers.redis.clusters import with_replica
-from helpers.redis.log import logged
+from helpers.redis.log import logged, publish
 from helpers.redis.proxy import Proxy
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import environ, log_length
 from helpers.stories.spools import abandoned, files_of, numbers_logged
 from memorybus.agent.client import MemoryBus
-from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM, SystemClock
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
@@ -30,12 +29,6 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import OutgoingEvent
 from memorybus.wire.codec import Decoder
-
-
-def turns(session: Session, first: int, count: int) -> None:
-    """Publish numbered turns."""
-    for number in range(first, first + count):
-        session.turn_completed(f"turn {number}", "ok", ordinal=number)
 
 
 def marks(settings: Settings) -> list[bool]:
@@ -109,12 +102,12 @@ def test_a_lost_tail_comes_again_marked(redis_server, make_settings, caplog):
     settings = make_settings(spool_keep=2.0)
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
-        turns(session, 0, 9)
+        publish(session, 0, 9)
         assert bus.flush("logged", 25)
         assert marks(settings) == [False] * 10
         redis_server.client().flushall()
         wait_until(lambda: len(marks(settings)) == 10, "all are sent again")
-        turns(session, 9, 5)
+        publish(session, 9, 5)
         assert bus.flush("logged", 25)
     assert marks(settings) == [True] * 10 + [False] * 5
     assert "lost its tail" in caplog.text

@@ -11,7 +11,7 @@ import pytest
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.clusters import with_replica
-from helpers.redis.log import logged
+from helpers.redis.log import logged, numbered, publish
 from helpers.redis.proxy import Proxy
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import (
@@ -32,21 +32,10 @@ from memorybus.redis.connect import TIMEOUT
 from memorybus.redis.keys import Keys
 
 
-def publish(session: Session, first: int, count: int) -> None:
-    """Publish numbered turns."""
-    for number in range(first, first + count):
-        session.turn_completed(f"turn {number}", "ok", ordinal=number)
-
-
 def turns(settings: Settings, session: str) -> list[str]:
     """Return the texts of a session's turns as they stand in the log."""
     events = [one.envelope.event for one in logged(settings, session)]
     return [event.user for event in events if isinstance(event, TurnCompleted)]
-
-
-def expected(count: int) -> list[str]:
-    """Return the texts of the first turns."""
-    return [f"turn {number}" for number in range(count)]
 
 
 def kill_clients(server: RedisServer) -> None:
@@ -71,7 +60,7 @@ def test_redis_that_comes_later(make_redis, make_settings):
         server.start()
         assert bus.flush("logged", 25), bus.problem
         assert session.turn_started("hello").log == "up"
-    assert turns(settings, "s") == expected(50)
+    assert turns(settings, "s") == numbered(50)
 
 
 def test_order_holds_through_an_outage(private_redis, make_settings):
@@ -90,7 +79,7 @@ def test_order_holds_through_an_outage(private_redis, make_settings):
                 private_redis.start()
         assert bus.flush("logged", 25), bus.problem
     for name in names:
-        assert turns(settings, name) == expected(60)
+        assert turns(settings, name) == numbered(60)
 
 
 def test_a_killed_connection_costs_nothing(private_redis, make_settings):
@@ -102,7 +91,7 @@ def test_a_killed_connection_costs_nothing(private_redis, make_settings):
             publish(session, first, 30)
             kill_clients(private_redis)
         assert bus.flush("logged", 25), bus.problem
-    assert turns(settings, "s") == expected(300)
+    assert turns(settings, "s") == numbered(300)
     state = private_redis.client().hgetall(Keys(settings.namespace).state(partition(settings, "s")))
     assert b"duplicates" not in state, "known by sequence, not only by id"
 
@@ -125,7 +114,7 @@ def test_a_lost_acknowledgement_makes_no_duplicate(proxy, redis_client, make_set
             publish(session, first, 10)
             wait_until(lambda: proxy.dropped, "a reply was lost")
             assert bus.flush("logged", 25), bus.problem
-    assert turns(make_settings(), "s") == expected(50)
+    assert turns(make_settings(), "s") == numbered(50)
     assert log_length(redis_client, settings) == 51
 
 
@@ -143,7 +132,7 @@ def test_a_frozen_redis_never_blocks_publish(private_redis, make_settings):
         thread.join()
         private_redis.thaw()
         assert bus.flush("logged", 25)
-    assert turns(settings, "s") == expected(200)
+    assert turns(settings, "s") == numbered(200)
 
 
 # -- a log that forgot ----------------------------------------------------------------------------
@@ -190,8 +179,8 @@ def test_a_lost_tail_is_sent_again(private_redis, make_settings):
         assert bus.flush("logged", 25), bus.problem
         wait_until(lambda: len(texts(home(settings))) >= 100, "what came after is applied")
         wait_applied(private_redis.client(), settings)
-    assert turns(settings, "s") == expected(100)
-    assert texts(home(settings)) == expected(100)
+    assert turns(settings, "s") == numbered(100)
+    assert texts(home(settings)) == numbered(100)
 
 
 def test_a_wiped_redis_is_filled_from_the_spool(make_redis, make_settings):
@@ -211,9 +200,9 @@ def test_a_wiped_redis_is_filled_from_the_spool(make_redis, make_settings):
         server.start()
         publish(session, 20, 20)
         assert bus.flush("logged", 25), bus.problem
-        assert turns(settings, "s") == expected(40)
+        assert turns(settings, "s") == numbered(40)
         wait_until(lambda: len(texts(home(settings))) == 40, "applied without waiting", 20)
-    assert texts(home(settings)) == expected(40)
+    assert texts(home(settings)) == numbered(40)
 
 
 def test_rows_leave_the_spool_after_a_while(redis_server, make_settings):
@@ -258,7 +247,7 @@ def test_a_full_redis_keeps_events_in_the_spool(make_redis, make_settings):
         assert not bus.flush("logged", 0.05)
         server.client().config_set("maxmemory", "0")
         assert bus.flush("logged", 25)
-    assert turns(settings, "s") == expected(30)
+    assert turns(settings, "s") == numbered(30)
     assert not any(one.resent for one in logged(settings)), "nothing of it was there before"
 
 
@@ -360,4 +349,4 @@ def test_a_dead_jobs_redis_does_not_hold_up_events(redis_server, make_settings):
             session.turn_completed(f"turn {number}", "ok", ordinal=number)
             session.queue_prefetch(f"question {number}")
         assert bus.flush("logged", 25), bus.problem
-    assert turns(settings, "s") == expected(5)
+    assert turns(settings, "s") == numbered(5)

@@ -62,12 +62,6 @@ class Both:
 
 
 @pytest.fixture
-def provider(postgres_provider: PostgresProvider) -> PostgresProvider:
-    """Return an open provider over an empty database."""
-    return postgres_provider
-
-
-@pytest.fixture
 def both(provider: PostgresProvider, tmp_path: Path) -> Iterator[Both]:
     """Return both, empty."""
     with opened(tmp_path) as sqlite:

@@ -47,12 +47,6 @@ def say_and_abandon(provider: PostgresProvider, text: str) -> None:
 
 
 @pytest.fixture
-def provider(postgres_provider: PostgresProvider) -> PostgresProvider:
-    """Return an open provider over an empty database."""
-    return postgres_provider
-
-
-@pytest.fixture
 def embedder() -> Iterator[EmbeddingServer]:
     """A service that embeds."""
     with embedding_server() as server:

@@ -3,6 +3,7 @@
 import re
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -31,10 +32,8 @@ def opened(url: str, home: Path, **options: object) -> AbstractContextManager[Po
     return service_opening.opened(PostgresProvider, home, url=url, **options)
 
 
-@pytest.fixture
-def provider(postgres_provider: PostgresProvider) -> PostgresProvider:
-    """Return an open provider over an empty database."""
-    return postgres_provider
+ADVISORY, LOCK = "wait_event = 'advisory'", "wait_event_type = 'Lock'"
+"""What a connection may wait for."""
 
 
 def backends(url: str) -> list[int]:
@@ -132,21 +131,13 @@ def test_a_newer_release_is_not_written_to(provider, postgres_url, tmp_path):
 
 def test_instances_that_open_at_once_make_the_tables_once(postgres_url, tmp_path):
     """Any number of workers may start on an empty database."""
-    failed: list[BaseException] = []
 
-    def begin() -> None:
-        try:
-            with opened(postgres_url, tmp_path):
-                pass
-        except BaseException as error:
-            failed.append(error)
+    def opens(number: int) -> bool:
+        with opened(postgres_url, tmp_path / str(number)) as provider:
+            return provider.progress(LANE) is None
 
-    threads = [threading.Thread(target=begin) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(opens, range(6)))
 
 
 def test_a_new_owner_waits_for_the_transaction_of_the_old_one(provider, postgres_url, tmp_path):
@@ -165,7 +156,7 @@ def test_a_new_owner_waits_for_the_transaction_of_the_old_one(provider, postgres
     with provider.transaction(Fence(LANE, 1)) as transaction:
         provider.sync_turn(turn("I saw a heron"), context(1))
         successor.start()
-        wait_until(lambda: waits(postgres_url), "the new owner waits for a lock")
+        wait_until(lambda: waits(postgres_url, ADVISORY), "the new owner waits for a lock")
         transaction.record([context(1).event_id], Progress(1, "1-0", 1))
     successor.join()
 
@@ -174,10 +165,10 @@ def test_a_new_owner_waits_for_the_transaction_of_the_old_one(provider, postgres
         pass
 
 
-def waits(url: str) -> bool:
-    """Say whether a connection waits for an advisory lock."""
+def waits(url: str, what: str) -> bool:
+    """Say whether a connection waits for something."""
     with psycopg.connect(url) as db:
-        query = "select 1 from pg_stat_activity where wait_event = 'advisory'"
+        query = f"select 1 from pg_stat_activity where {what}"
         return db.execute(query).fetchone() is not None
 
 
@@ -199,19 +190,15 @@ def test_lanes_of_one_person_write_at_once(provider, postgres_url, tmp_path):
     with provider.transaction(Fence(LANE, 1)):
         results.append(provider.handle_tool_call("memory_add", note, context(1)))
         thread.start()
-        wait_until(lambda: blocked(postgres_url), "the other lane waits for the note")
+        wait_until(
+            lambda: waits(postgres_url, LOCK),
+            "the other lane waits for the note",
+        )
     thread.join()
 
     assert results[0] == results[1]
     listed = provider.handle_tool_call("memory_list", {}, context(10))["results"]
     assert [one["text"] for one in listed] == ["Ana plays the cello"]
-
-
-def blocked(url: str) -> bool:
-    """Say whether a connection waits for another's transaction."""
-    with psycopg.connect(url) as db:
-        query = "select 1 from pg_stat_activity where wait_event_type = 'Lock'"
-        return db.execute(query).fetchone() is not None
 
 
 def test_errors_quote_no_values(provider, postgres_url):

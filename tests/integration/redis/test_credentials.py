@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 import redis
-from helpers.making import MakeServer
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.clusters import free_ports
+from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import home, recorded, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
@@ -28,14 +28,15 @@ CLI = ("-m", "memorybus_console.cli")
 Url = Callable[[str], str]
 
 
-@pytest.fixture(name="admin")
-def _admin(make_redis: MakeServer) -> Iterator[redis.Redis]:
+@pytest.fixture(scope="module", name="admin")
+def _admin() -> Iterator[redis.Redis]:
     """Return who may change the password of a server that wants one."""
-    server = make_redis(port=free_ports(1)[0], bind="127.0.0.1", appendonly="yes")
+    server = RedisServer(port=free_ports(1)[0], bind="127.0.0.1", appendonly="yes")
+    server.start()
     client = server.client(single_connection_client=True)
     client.config_set("requirepass", RIGHT)
     yield client
-    client.config_set("requirepass", "")
+    server.remove()
 
 
 @pytest.fixture(name="url")

@@ -56,35 +56,28 @@ refusing = pytest.mark.parametrize(("refuse", "code", "remedy"), REFUSALS, ids=l
 
 
 @refusing
-def test_a_refusal_is_named_with_address_and_remedy(
-    private_redis, make_settings, refuse, code, remedy
+def test_a_refusal_is_named_with_address_and_remedy_and_logged_once(
+    private_redis, make_settings, caplog, refuse, code, remedy
 ):
-    """G9: what an agent reports names the server, its state and what to do, and no key."""
+    """G9, G10: an agent names the server, its state and what to do, and no key; it logs it once.
+
+    Each new connection succeeds, and finds the same refusal.
+    """
     settings = make_settings(url=private_redis.url)
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
         session.turn_completed("hello", "")
         assert bus.flush("logged", 25)
         refuse(private_redis)
+        connected = connections(private_redis)
         session.turn_completed("again", "")
         problem = wait_until(lambda: bus.problem, "the event is refused")
+        wait_until(lambda: connections(private_redis) > connected + 10, "it was refused often")
     assert f"{private_redis.url} " in problem
     assert code in problem
     assert remedy in problem
     assert settings.namespace not in problem
     assert "script" not in problem
-
-
-@refusing
-def test_refused_events_are_logged_once(private_redis, make_settings, caplog, refuse, code, remedy):
-    """G10: an agent logs a lasting refusal once, although each new connection succeeds."""
-    settings = make_settings(url=private_redis.url)
-    with MemoryBus.connect(settings) as bus:
-        assert bus.flush("logged", 25)
-        refuse(private_redis)
-        connected = connections(private_redis)
-        bus.session("s", warm=False).turn_completed("hello", "")
-        wait_until(lambda: connections(private_redis) > connected + 10, "it was refused often")
     assert len([line for line in caplog.messages if code in line]) == 1
 
 

@@ -8,11 +8,10 @@ from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.clusters import Sentinels, running
-from helpers.redis.log import logged
+from helpers.redis.log import logged, numbered, publish
 from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import agent, home, numbers, recorded, thread_worker, worker
 from memorybus.agent.client import MemoryBus
-from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, NoWorker
@@ -44,12 +43,6 @@ def _watched(sentinels: Sentinels, make_settings: MakeSettings) -> Settings:
     )
 
 
-def publish(session: Session, first: int, count: int) -> None:
-    """Publish numbered turns."""
-    for number in range(first, first + count):
-        session.turn_completed(f"turn {number}", "ok", ordinal=number)
-
-
 def test_a_failover_loses_nothing(sentinels, watched):
     """G1, G4: what was `replicated` is there; what only the master had is sent again, once.
 
@@ -79,7 +72,7 @@ def test_a_failover_loses_nothing(sentinels, watched):
         assert bus.flush("logged", FAILOVER_SECONDS), bus.problem
         wait_until(lambda: len(texts(home(watched))) >= 150, "all are applied", FAILOVER_SECONDS)
     assert sum(one.resent for one in logged(watched)) == 50
-    assert texts(home(watched)) == [f"turn {number}" for number in range(150)]
+    assert texts(home(watched)) == numbered(150)
 
 
 def test_a_failover_under_load(sentinels, watched, spawn, flag):
@@ -130,7 +123,7 @@ def test_a_master_that_only_stalled(sentinels, watched):
         publish(session, 150, 50)
         assert bus.flush("replicated", FAILOVER_SECONDS), bus.problem
         wait_until(lambda: len(texts(home(watched))) >= 200, "all are applied", FAILOVER_SECONDS)
-    assert texts(home(watched)) == [f"turn {number}" for number in range(200)]
+    assert texts(home(watched)) == numbered(200)
     assert read_status(watched).providers[0].backlog == 0
 
 

@@ -11,6 +11,7 @@ from helpers.providers.recording import calls, texts
 from helpers.redis import binaries
 from helpers.redis.binaries import Available
 from helpers.redis.clusters import with_replica
+from helpers.redis.log import numbered, publish
 from helpers.stories.scenario import (
     agent,
     home,
@@ -22,7 +23,6 @@ from helpers.stories.scenario import (
     worker,
 )
 from memorybus.agent.client import MemoryBus
-from memorybus.agent.session import Session
 from memorybus.errors import UnsafeRedis
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
@@ -36,17 +36,6 @@ NAME = "rec"
 @pytest.fixture(name="server", params=binaries.NAMES)
 def _server(request: pytest.FixtureRequest) -> Available:
     return binaries.available(request.param)
-
-
-def publish(session: Session, first: int, count: int) -> None:
-    """Publish numbered turns."""
-    for number in range(first, first + count):
-        session.turn_completed(f"turn {number}", "ok", ordinal=number)
-
-
-def expected(count: int) -> list[str]:
-    """Return the texts of the first turns."""
-    return [f"turn {number}" for number in range(count)]
 
 
 def test_from_event_to_recall(server, make_redis, make_settings, spawn):
@@ -64,7 +53,7 @@ def test_from_event_to_recall(server, make_redis, make_settings, spawn):
         session.queue_prefetch("what was turn 7")
         wait_until(lambda: "turn 7" in session.prefetch(), "the recall is warm")
     assert child.terminate() == 0, child.output()
-    assert texts(home(settings)) == expected(20)
+    assert texts(home(settings)) == numbered(20)
 
 
 def test_tools_see_the_progress(server, make_redis, make_settings):
@@ -165,7 +154,7 @@ def test_a_full_server_is_drained(server, kind, make_redis, make_settings):
         assert bus.flush("logged", 25), bus.problem
     with thread_worker(settings):
         wait_until(lambda: len(texts(home(settings))) >= 210, "the rest is applied")
-    assert texts(home(settings)) == expected(210)
+    assert texts(home(settings)) == numbered(210)
 
 
 def _can(server: Available, since: tuple[int, int, int]) -> bool:
