@@ -1,20 +1,21 @@
 """The shipped contract, run on each provider that needs no real server; services are fakes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import pytest
 from helpers.processes.stalls import STANDSTILL
-from helpers.providers.service_contract import ServiceContract
 from helpers.services.embedding_server import embedding_server
 from helpers.services.fake_hindsight import fake_hindsight
 from helpers.services.fake_mem0 import fake_mem0
 from helpers.services.honcho_server import honcho_server
 from helpers.services.mentisdb_server import mentisdb_server
 from helpers.services.webhook_receiver import WebhookReceiver, webhook_receiver
+from memorybus.ids import derived_id
 from memorybus_hermes.skills import SkillsProvider
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
@@ -81,6 +82,31 @@ class TestWebhook(ProviderContract):
 
     def state(self, provider: MemoryProvider, query: str) -> object:
         return sorted(self.receiver.kept)
+
+
+class Served(Protocol):
+    """A server with an address."""
+
+    @property
+    def url(self) -> str: ...
+
+
+class ServiceContract(LocalContract):
+    """Each test has a server, and each home names of its own on it."""
+
+    server: ClassVar[Callable[[], AbstractContextManager[Served]]]
+
+    @pytest.fixture(autouse=True)
+    def _server(self) -> Iterator[None]:
+        with type(self).server() as server:
+            self.url = server.url
+            yield
+
+    def make_provider(self, tmp_path: Path) -> MemoryProvider:
+        prefix = f"t{derived_id(str(tmp_path))[:12]}"
+        options = {"base_url": self.url, "prefix": prefix, **self.options}
+        config = ProviderConfig(name=self.kind, home=tmp_path, options=options)
+        return registry.create(self.kind, config)
 
 
 class TestMentisDb(ServiceContract):

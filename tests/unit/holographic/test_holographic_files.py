@@ -62,6 +62,21 @@ def test_a_reader_sees_what_is_committed_and_never_waits(tmp_path):
         assert set(texts(reader, "heron")) == {"A heron", "Another heron"}
 
 
+def test_opening_and_closing_twice_is_safe(tmp_path):
+    """`open` and `shutdown` may be repeated, and an instance may be opened again."""
+    provider = unopened(tmp_path)
+    provider.shutdown()
+    provider.open()
+    provider.open()
+    feed(provider, [turn("A heron")])
+    provider.shutdown()
+    provider.shutdown()
+    provider.open()
+
+    assert texts(provider, "heron") == ["A heron"]
+    provider.shutdown()
+
+
 def test_an_unopened_provider_says_so(tmp_path):
     """A call before `open` fails with the file's name, not with an attribute error."""
     with pytest.raises(Unavailable, match="not open"):

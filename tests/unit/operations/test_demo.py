@@ -1,6 +1,7 @@
 """The bundled conversation covers what an agent does, and makes sense as memory writes."""
 
 from memorybus_console.operations.demo import PLAY, play_steps
+from memorybus_console.views.demo import describe_step
 
 STEPS = [step for act in PLAY.acts for step in act.steps]
 WRITES = [step for step in STEPS if step.event == "memory"]
@@ -31,6 +32,11 @@ def test_replaced_and_removed_text_is_there_exactly_once():
 
     assert any("calcium sulfonate" in entry for entry in stores["memory"])
     assert not any("turned by hand" in entry for entry in stores["user"])
+
+
+def test_every_step_can_be_shown():
+    """No step is without words."""
+    assert all(describe_step(step) for step in STEPS)
 
 
 class NamedSession:

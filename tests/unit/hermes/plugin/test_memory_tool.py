@@ -9,11 +9,16 @@ DONE = {"success": True}
 ADD = {"action": "add", "target": "user", "content": "Likes tea."}
 
 
-def test_one_write():
-    """A single call is one write to the store it names."""
-    expected = [ToolWrite("add", "user", "Likes tea.")]
-
-    assert writes_of_call(json.dumps(DONE), ADD) == expected
+@pytest.mark.parametrize(
+    ("call", "write"),
+    [
+        (ADD, ToolWrite("add", "user", "Likes tea.")),
+        ({"action": "add", "content": "x"}, ToolWrite("add", "memory", "x")),
+    ],
+)
+def test_a_call_is_one_write_to_the_store_it_names(call, write):
+    """Without a name that is Hermes's own default."""
+    assert writes_of_call(json.dumps(DONE), call) == [write]
 
 
 def test_a_batch_is_its_operations_in_order():
@@ -70,11 +75,6 @@ def test_a_result_that_tells_no_entry_is_no_matter(told):
     found += writes_of_call(result, operation) if not isinstance(told, str) else []
 
     assert {(write.old_text, write.previous) for write in found} == {("tea", "")}
-
-
-def test_the_store_is_memory_unless_named():
-    """Hermes's own default."""
-    assert writes_of_call(DONE, {"action": "add", "content": "x"})[0].target == "memory"
 
 
 @pytest.mark.parametrize(
