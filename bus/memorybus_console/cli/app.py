@@ -9,35 +9,16 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
+from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 from memorybus.errors import MemoryBusError
 from memorybus.processes import signals
 from memorybus_workers import logs
 
-from memorybus_console.cli import (
-    check,
-    config,
-    doctor,
-    hooks,
-    insights,
-    keys,
-    mcp,
-    processes,
-    schema,
-    serving,
-    status,
-    tools,
-    top,
-)
-from memorybus_console.cli.dead_letters import dlq
-from memorybus_console.cli.events import events, ingest, sessions
+from memorybus_console.cli import check
 from memorybus_console.cli.failures import FAILED, report_failure, wants_json
-from memorybus_console.cli.hermes import commands as hermes
-from memorybus_console.cli.history import archive, rebuild, replay, verify
-from memorybus_console.cli.memory import curator, export, forget, memories, recall
-from memorybus_console.cli.options import OPERATE
-from memorybus_console.cli.providers import provider_life
+from memorybus_console.cli.options import INSPECT, MEMORIES, OPERATE, RUN
 from memorybus_console.views.output import QuietPipeConsole
 
 OK = 0
@@ -49,43 +30,72 @@ in one terminal; it prints what to do in another.
 """
 
 
-_GROUPS = (
-    processes,
-    serving,
-    keys,
-    mcp,
-    hooks,
-    ingest,
-    recall,
-    memories,
-    curator,
-    export,
-    forget,
-    status,
-    top,
-    check,
-    insights,
-    events,
-    sessions,
-    provider_life,
-    dlq,
-    tools,
-    hermes,
-    archive,
-    config,
-    rebuild,
-    verify,
-    replay,
-    doctor,
-    schema,
+_COMMANDS = (
+    (RUN, "processes:run_", "demo up worker"),
+    (RUN, "serving:run_", "serve"),
+    (RUN, "mcp:run_", "mcp"),
+    (RUN, "hooks:run_", "hook"),
+    (MEMORIES, "events.ingest:run_", "ingest"),
+    (MEMORIES, "memory.recall:run_", "recall"),
+    (MEMORIES, "memory.export:run_", "export"),
+    (MEMORIES, "memory.forget:run_", "forget"),
+    (INSPECT, "status:run_", "status"),
+    (INSPECT, "top:run_", "top"),
+    (INSPECT, "check:run_", check.NAME),
+    (INSPECT, "insights:run_", "insights"),
+    (INSPECT, "events.events:run_", "whatif"),
+    (OPERATE, "history.verify:run_", "verify diff"),
+    (OPERATE, "doctor:run_", "doctor"),
+    (OPERATE, "schema:run_", "schema"),
+    ("key", "keys:run_key_", "create list revoke"),
+    ("claude", "hooks:run_claude_", "install uninstall"),
+    ("codex", "hooks:run_codex_", "install uninstall"),
+    ("memories", "memory.memories:run_", "people list correct delete"),
+    ("curator", "memory.curator:run_", "run status report pin unpin accept reject undo"),
+    ("events", "events.events:run_events_", "ls tail get search"),
+    ("sessions", "events.sessions:run_sessions_", "tree"),
+    ("provider", "providers.provider_life:run_", "ls move test pause resume retry-now remove"),
+    ("provider", "providers.provider_setup:run_", "setup"),
+    ("dlq", "dead_letters.dlq:run_dlq_", "ls show retry edit discard"),
+    ("tools", "tools:run_", "ls call"),
+    ("hermes", "hermes.commands:run_", "install setup uninstall status reconcile"),
+    ("archive", "history.archive:run_archive_", "run ls verify export import"),
+    ("config", "config:run_config_", "show reference page-token"),
 )
-"""The modules with the commands, in the order of the help."""
+"""All commands: a panel of the help or a group, how their functions' paths begin, their names."""
+
+_GROUPS = (
+    ("key", OPERATE, "Keys for agents that use `memorybus serve --api`."),
+    ("claude", OPERATE, "The bus as memory of Claude Code."),
+    ("codex", OPERATE, "The bus as memory of Codex."),
+    ("memories", MEMORIES, "List and correct what is remembered about a person."),
+    ("curator", MEMORIES, "Let memories age that nobody uses."),
+    ("events", INSPECT, "The log: what was published, in order."),
+    ("sessions", INSPECT, "Sessions and how they came from each other."),
+    ("provider", OPERATE, "Provider instances and their homes."),
+    ("dlq", OPERATE, "Dead letters: what a provider refused for good."),
+    ("tools", MEMORIES, "The tools that providers offer a model."),
+    ("hermes", OPERATE, "The bus as memory of Hermes Agent."),
+    ("archive", OPERATE, "The sealed past of the log, outside Redis."),
+    ("config", OPERATE, "Settings, and where they come from."),
+)
+_WITH_DEFAULTS = {"rebuild": "history.rebuild:APP", "replay": "history.replay:APP"}
+"""The groups that do something by themselves."""
+
+
+class _Root(App):
+    """The root command. Its help imports the modules of the commands that it lists."""
+
+    def help_print(self, *args: Any, **options: Any) -> None:
+        for command in self.resolved_commands().values():
+            command.resolved_commands()
+        super().help_print(*args, **options)
 
 
 @cache
 def build_app() -> App:
     """Return the command line with all its groups, built once in a process."""
-    app = App(
+    app = _Root(
         name="memorybus",
         help=_HELP,
         version=lambda: f"memorybus {version('memorybus')}",  # it takes 6 ms, and is rare
@@ -97,8 +107,16 @@ def build_app() -> App:
         console=QuietPipeConsole(),
         error_console=QuietPipeConsole(stderr=True),
     )
-    for group in _GROUPS:
-        group.register(app)
+    groups = {name: App(name=name, help=text, group=panel) for name, panel, text in _GROUPS}
+    for group in groups.values():
+        app.command(group)
+    for where, stem, names in _COMMANDS:
+        parent, panel = (app, where) if isinstance(where, Group) else (groups[where], None)
+        for name in names.split():  # imported only for its help, or to run it
+            path = f"{__package__}.{stem}{name.replace('-', '_')}"
+            parent.command(path, name=name, group=panel)
+    for name, path in _WITH_DEFAULTS.items():
+        app.command(f"{__package__}.{path}", name=name, group=OPERATE)
     app.register_install_completion_command(name="completion", group=OPERATE)
     return app
 

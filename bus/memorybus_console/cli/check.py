@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import CycloptsError, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import LogUnavailable, MemoryBusError
 
 from memorybus_console.cli.answers import show_line, shown
-from memorybus_console.cli.options import DEFAULT, INSPECT, Common, RepeatedOption, positive
+from memorybus_console.cli.options import DEFAULT, Common, RepeatedOption, positive
 from memorybus_console.result import Presentation
 from memorybus_console.views.output import Output
 from memorybus_console.views.presenter import present
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from memorybus_console.operations.notification import Notifier
 
 NAME = "check"
-
-
-def register(app: App) -> None:
-    app.command(run_check, name=NAME, group=INSPECT)
 
 
 @shown

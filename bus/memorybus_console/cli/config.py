@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.config.settings import read_layers
 from memorybus.errors import ConfigError, install_command
 from memorybus.ids import NewSecret, new_secret
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, OPERATE, Common, settings_file
+from memorybus_console.cli.options import DEFAULT, Common, settings_file
 from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.render import settings_source
 
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from memorybus_console.operations.settings import EffectiveSetting, PageToken, Reference
 
 MIN_TOKEN_CHARS = 16  # the fewest characters of a token that a person chose
-
-
-def register(app: App) -> None:
-    config = App(name="config", help="Settings, and where they come from.", group=OPERATE)
-    config.command(run_config_show, name="show")
-    config.command(run_config_reference, name="reference")
-    config.command(run_config_page_token, name="page-token")
-    app.command(config)
 
 
 @shown

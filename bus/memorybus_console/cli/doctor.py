@@ -4,11 +4,11 @@ from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.health.finding import Check
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, OPERATE, Common
+from memorybus_console.cli.options import DEFAULT, Common
 from memorybus_console.result import Presentation, Stepwise
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ class Examined(msgspec.Struct, frozen=True):
 
     ok: bool
     checks: list[Check]
-
-
-def register(app: App) -> None:
-    app.command(run_doctor, name="doctor", group=OPERATE)
 
 
 @shown

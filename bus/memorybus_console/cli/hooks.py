@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus import private
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -17,8 +17,6 @@ from memorybus_console.cli.answers import shown
 from memorybus_console.cli.keys import ID_CHARS, create_key, revoke_key
 from memorybus_console.cli.options import (
     DEFAULT,
-    OPERATE,
-    RUN,
     AgentOption,
     Common,
     UserOption,
@@ -60,19 +58,6 @@ class HooksUninstalled(msgspec.Struct, frozen=True):
     settings: str
     changed: bool
     revoked_key: str
-
-
-def register(app: App) -> None:
-    """Add these groups' commands."""
-    for name, help_text, install, uninstall in (
-        ("claude", "The bus as memory of Claude Code.", run_claude_install, run_claude_uninstall),
-        ("codex", "The bus as memory of Codex.", run_codex_install, run_codex_uninstall),
-    ):
-        group = App(name=name, help=help_text, group=OPERATE)
-        group.command(install, name="install")
-        group.command(uninstall, name="uninstall")
-        app.command(group)
-    app.command(run_hook, name="hook", group=RUN)
 
 
 @shown

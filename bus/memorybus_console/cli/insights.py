@@ -4,21 +4,16 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus import private
 from memorybus.errors import ConfigError, install_command
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, INSPECT, Common, positive
+from memorybus_console.cli.options import DEFAULT, Common, positive
 from memorybus_console.result import Presentation, Remark
 
 if TYPE_CHECKING:
     from memorybus.insights.report import Insights
-
-
-def register(app: App) -> None:
-    """Add this command."""
-    app.command(run_insights, name="insights", group=INSPECT)
 
 
 @shown

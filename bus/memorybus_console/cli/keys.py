@@ -3,7 +3,7 @@
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
@@ -13,7 +13,6 @@ from memorybus.text.times import parse_timestamp
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT,
-    OPERATE,
     Common,
     RepeatedOption,
     check_time,
@@ -26,14 +25,6 @@ if TYPE_CHECKING:
     from memorybus_console.gateway.keys import ApiKey, KeyRing, NewKey, RevokedKey, Right
 
 ID_CHARS = 12
-
-
-def register(app: App) -> None:
-    keys = App(name="key", help="Keys for agents that use `memorybus serve --api`.", group=OPERATE)
-    keys.command(run_key_create, name="create")
-    keys.command(run_key_list, name="list")
-    keys.command(run_key_revoke, name="revoke")
-    app.command(keys)
 
 
 @shown

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError, LogError, install_command
 from memorybus.ids import new_id
@@ -11,17 +11,12 @@ from memorybus.processes.light_imports import reveal_opentelemetry
 
 from memorybus_console.cli.options import (
     DEFAULT,
-    RUN,
     AgentOption,
     Common,
     UserOption,
     WorkspaceOption,
     positive,
 )
-
-
-def register(app: App) -> None:
-    app.command(run_mcp, name="mcp", group=RUN)
 
 
 def run_mcp(

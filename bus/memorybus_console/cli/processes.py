@@ -3,13 +3,12 @@
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.processes import commands, signals
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT_WORKER,
-    RUN,
     WorkerOptions,
     check_names,
     not_negative,
@@ -72,12 +71,6 @@ class WorkersReady(TypedDict):
     worker: str
     workers: list[str]
     metrics: NotRequired[str]
-
-
-def register(app: App) -> None:
-    app.command(run_demo, name="demo", group=RUN)
-    app.command(run_up, name="up", group=RUN)
-    app.command(run_worker, name="worker", group=RUN)
 
 
 @shown

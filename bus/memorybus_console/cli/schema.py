@@ -16,45 +16,44 @@ from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.failures import Failed
-from memorybus_console.cli.options import DEFAULT, OPERATE, Common
+from memorybus_console.cli.options import DEFAULT, Common
 from memorybus_console.result import Presentation, Prints, Stepwise
 from memorybus_console.views.render import json_text
 
 
-def register(app: App) -> None:
+@shown
+def run_schema(
+    *command: str,
+    openapi: Annotated[
+        bool, Parameter(negative="", help="Print the OpenAPI document of `serve --api`.")
+    ] = False,
+    common: Common = DEFAULT,
+) -> "Presentation[dict[str, Any] | list[str]]":
+    """Print the JSON schema of what a command prints with --json.
 
-    @shown
-    def run_schema(
-        *command: str,
-        openapi: Annotated[
-            bool, Parameter(negative="", help="Print the OpenAPI document of `serve --api`.")
-        ] = False,
-        common: Common = DEFAULT,
-    ) -> "Presentation[dict[str, Any] | list[str]]":
-        """Print the JSON schema of what a command prints with --json.
+    The schema is derived from the types of the results. The description of a type has the
+    meanings of its fields. Without a command, the names of those that have a schema are
+    printed.
 
-        The schema is derived from the types of the results. The description of a type has the
-        meanings of its fields. Without a command, the names of those that have a schema are
-        printed.
+    For example:
 
-        For example:
+    - `memorybus schema status`
+    - `memorybus schema --openapi > openapi.json`
+    - `memorybus schema provider ls | jq '.["$defs"] | keys'`
+    """
+    if openapi:
+        from memorybus_console.gateway.routes import openapi_document
 
-        - `memorybus schema status`
-        - `memorybus schema --openapi > openapi.json`
-        - `memorybus schema provider ls | jq '.["$defs"] | keys'`
-        """
-        if openapi:
-            from memorybus_console.gateway.routes import openapi_document
+        document = openapi_document(version("memorybus"))
+        return Presentation(document, [json_text(document)])
+    from memorybus_console.cli.app import build_app
 
-            document = openapi_document(version("memorybus"))
-            return Presentation(document, [json_text(document)])
-        if not command:
-            names = sorted(commands_with_json(app))
-            return Presentation(names, names)
-        schema = schema_of(app, " ".join(command))
-        return Presentation(schema, [json_text(schema)])
-
-    app.command(run_schema, name="schema", group=OPERATE)
+    app = build_app()
+    if not command:
+        names = sorted(commands_with_json(app))
+        return Presentation(names, names)
+    schema = schema_of(app, " ".join(command))
+    return Presentation(schema, [json_text(schema)])
 
 
 class Printed(NamedTuple):

@@ -3,14 +3,14 @@
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.errors import ConfigError, install_command
 from memorybus.health.metrics_server import Address
 from memorybus.processes import signals
 from memorybus.processes.light_imports import reveal_opentelemetry
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, RUN, Common
+from memorybus_console.cli.options import DEFAULT, Common
 from memorybus_console.result import Prints
 from memorybus_console.views.output import Output
 
@@ -34,10 +34,6 @@ class Serving(TypedDict):
     acts: bool
     token_file: str | None
     api: str | None
-
-
-def register(app: App) -> None:
-    app.command(run_serve, name="serve", group=RUN)
 
 
 @shown

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from memorybus_console.cli.answers import show_line, shown
 from memorybus_console.cli.check import presented
-from memorybus_console.cli.options import DEFAULT, INSPECT, Common, settings_file
+from memorybus_console.cli.options import DEFAULT, Common, settings_file
 from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.output import Output
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WATCH_EVERY = 1.0
-
-
-def register(app: App) -> None:
-    app.command(run_status, name="status", group=INSPECT)
 
 
 @shown

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.clock import SYSTEM
 from memorybus.ids import new_id
 from memorybus.registry import tools
@@ -13,7 +13,6 @@ from rich.text import Text
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT,
-    MEMORIES,
     AgentOption,
     Common,
     UserOption,
@@ -68,13 +67,6 @@ JsonArgumentsOption = Annotated[
 ResultTimeoutOption = Annotated[
     float, Parameter(help="Seconds to wait for the result.", validator=positive)
 ]
-
-
-def register(app: App) -> None:
-    group = App(name="tools", help="The tools that providers offer a model.", group=MEMORIES)
-    group.command(run_ls, name="ls")
-    group.command(run_call, name="call")
-    app.command(group)
 
 
 @shown

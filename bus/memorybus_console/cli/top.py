@@ -2,14 +2,9 @@
 
 import sys
 
-from cyclopts import App
 from memorybus.errors import ConfigError, install_command
 
-from memorybus_console.cli.options import DEFAULT, INSPECT, Common, operator
-
-
-def register(app: App) -> None:
-    app.command(run_top, name="top", group=INSPECT)
+from memorybus_console.cli.options import DEFAULT, Common, operator
 
 
 def run_top(*, common: Common = DEFAULT) -> int:

@@ -24,7 +24,7 @@ def shown_command(directory: Path) -> App:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     app = App(name="memorybus", result_action="return_value")
-    module.register(app)
+    app.command(module.run_backlog, name="backlog")
     return app
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.errors import InvalidEvent
 
 from memorybus_console.cli.answers import WAIT_SECONDS, ReasonOption, YesOption, act, shown
-from memorybus_console.cli.options import DEFAULT, OPERATE, Common, positive
+from memorybus_console.cli.options import DEFAULT, Common, positive
 from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.presenter import parts_of
 from memorybus_console.views.render import line
@@ -64,16 +64,6 @@ class LetterOptions:
 
 
 NO_LETTER_OPTIONS = LetterOptions()
-
-
-def register(app: App) -> None:
-    dlq = App(name="dlq", help="Dead letters: what a provider refused for good.", group=OPERATE)
-    dlq.command(run_dlq_ls, name="ls")
-    dlq.command(run_dlq_show, name="show")
-    dlq.command(run_dlq_retry, name="retry")
-    dlq.command(run_dlq_edit, name="edit")
-    dlq.command(run_dlq_discard, name="discard")
-    app.command(dlq)
 
 
 @shown

@@ -7,14 +7,13 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.events import EVENT_TYPES, UnknownEvent
 from memorybus.text.times import parse_timestamp
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT,
-    INSPECT,
     Common,
     check_time,
     not_negative,
@@ -81,16 +80,6 @@ EventsUntilOption = Annotated[
 AllEventsOption = Annotated[
     bool, Parameter(name="--all", negative="", help="Show what `doctor` published, too.")
 ]
-
-
-def register(app: App) -> None:
-    events = App(name="events", help="The log: what was published, in order.", group=INSPECT)
-    events.command(run_events_ls, name="ls")
-    events.command(run_events_tail, name="tail")
-    events.command(run_events_get, name="get")
-    events.command(run_events_search, name="search")
-    app.command(events)
-    app.command(run_whatif, name="whatif", group=INSPECT)
 
 
 @shown

@@ -4,14 +4,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.errors import ConfigError
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.failures import note_on_interrupt, show_stage
 from memorybus_console.cli.options import (
     DEFAULT,
-    MEMORIES,
     AgentOption,
     Common,
     FlagOption,
@@ -31,10 +30,6 @@ UserFromNameOption = Annotated[
 ]
 
 _INTERRUPTED = "interrupted: what was published stays; the same command publishes the rest"
-
-
-def register(app: App) -> None:
-    app.command(run_ingest, name="ingest", group=MEMORIES)
 
 
 @shown

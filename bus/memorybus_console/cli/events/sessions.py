@@ -2,22 +2,14 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.options import DEFAULT, INSPECT, Common
+from memorybus_console.cli.options import DEFAULT, Common
 from memorybus_console.result import Presentation, Remark, unread_notes
 
 if TYPE_CHECKING:
     from memorybus_console.views.tree import SessionRow
-
-
-def register(app: App) -> None:
-    sessions = App(
-        name="sessions", help="Sessions and how they came from each other.", group=INSPECT
-    )
-    sessions.command(run_sessions_tree, name="tree")
-    app.command(sessions)
 
 
 @shown

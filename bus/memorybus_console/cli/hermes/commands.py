@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus_hermes.install.install import PythonCheck
 from rich.text import Text
 
@@ -19,7 +19,6 @@ from memorybus_console.cli.hermes.takeover import (
 )
 from memorybus_console.cli.options import (
     DEFAULT,
-    OPERATE,
     Common,
     check_names,
     not_negative,
@@ -96,16 +95,6 @@ class HermesUninstalled(msgspec.Struct, frozen=True):
     removed: bool
     deactivated: bool
     remains: list[str]
-
-
-def register(app: App) -> None:
-    hermes = App(name="hermes", help="The bus as memory of Hermes Agent.", group=OPERATE)
-    hermes.command(run_install, name="install")
-    hermes.command(run_setup, name="setup")
-    hermes.command(run_uninstall, name="uninstall")
-    hermes.command(run_status, name="status")
-    hermes.command(run_reconcile, name="reconcile")
-    app.command(hermes)
 
 
 @shown

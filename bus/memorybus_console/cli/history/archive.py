@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.text.display import format_duration
 
 from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
 from memorybus_console.cli.failures import show_stage
-from memorybus_console.cli.options import DEFAULT, OPERATE, Common
+from memorybus_console.cli.options import DEFAULT, Common
 from memorybus_console.result import Presentation, Remark
 from memorybus_console.views.render import line
 
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     from memorybus_console.operations.archive import ArchiveExported, ArchiveVerified, Segments
     from memorybus_console.operations.ingest.new_events import ImportResult
-
-
-def register(app: App) -> None:
-    archive = App(name="archive", help="The sealed past of the log, outside Redis.", group=OPERATE)
-    archive.command(run_archive_run, name="run")
-    archive.command(run_archive_ls, name="ls")
-    archive.command(run_archive_verify, name="verify")
-    archive.command(run_archive_export, name="export")
-    archive.command(run_archive_import, name="import")
-    app.command(archive)
 
 
 @Parameter(name="*")

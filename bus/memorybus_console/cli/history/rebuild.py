@@ -9,7 +9,6 @@ from memorybus.errors import ConfigError
 from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
 from memorybus_console.cli.options import (
     DEFAULT,
-    OPERATE,
     Common,
     FlagOption,
     InstanceOption,
@@ -38,17 +37,6 @@ _RESUMED = (
     "interrupted: agents are still served; the same command continues where this one stopped, and "
     "memorybus rebuild ls shows which generation serves"
 )
-
-
-def register(app: App) -> None:
-    rebuild = App(
-        name="rebuild",
-        help="Build a provider's state again from history, beside the live one, then swap.",
-        group=OPERATE,
-    )
-    rebuild.default(run_rebuild)
-    rebuild.command(run_rebuild_ls, name="ls")
-    app.command(rebuild)
 
 
 @Parameter(name="*")
@@ -177,3 +165,11 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> Annotated["list[Generation]",
 
     with checked_stores(common.settings()) as stores:
         return list_generations(stores.instances.read_view())
+
+
+APP = App(
+    name="rebuild",
+    help="Build a provider's state again from history, beside the live one, then swap.",
+)
+APP.default(run_rebuild)
+APP.command(run_rebuild_ls, name="ls")

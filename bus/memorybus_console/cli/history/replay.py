@@ -12,7 +12,6 @@ from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
 from memorybus_console.cli.failures import LineSchedule
 from memorybus_console.cli.options import (
     DEFAULT,
-    OPERATE,
     Common,
     RepeatedOption,
     not_negative,
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
     from memorybus_console.operations.copies.replay import CopyFilled, CopyProgress, ReplayPlan
 
 _NO_COPIES = "no copies; memorybus replay --provider NAME --into NEW would make one"
-
-
-def register(app: App) -> None:
-    replay = App(name="replay", group=OPERATE)
-    replay.default(run_replay)
-    replay.command(run_replay_ls, name="ls")
-    app.command(replay)
 
 
 @Parameter(name="*")
@@ -186,3 +178,8 @@ def run_replay_ls(*, common: Common = DEFAULT) -> Annotated["list[Copy]", IfEmpt
 
     with checked_stores(common.settings()) as stores:
         return list_copies(stores)
+
+
+APP = App(name="replay")
+APP.default(run_replay)
+APP.command(run_replay_ls, name="ls")

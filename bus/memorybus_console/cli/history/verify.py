@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 
@@ -14,7 +14,6 @@ from memorybus_console.cli.failures import show_bar
 from memorybus_console.cli.options import (
     DEFAULT,
     NO_SCOPE_OPTIONS,
-    OPERATE,
     Common,
     InstanceOption,
     ScopeOptions,
@@ -35,11 +34,6 @@ if TYPE_CHECKING:
     from memorybus_console.operations.rebuild.verify import VerifyResult
 
 _INTERRUPTED = "interrupted: the live state is unchanged; the copy for the comparison is dropped"
-
-
-def register(app: App) -> None:
-    app.command(run_verify, name="verify", group=OPERATE)
-    app.command(run_diff, name="diff", group=OPERATE)
 
 
 @shown

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from memorybus_console.cli.answers import act, shown
-from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
+from memorybus_console.cli.options import DEFAULT, Common, positive
 
 if TYPE_CHECKING:
     from memorybus_console.operations.curation import (
@@ -24,22 +24,8 @@ RunOption = Annotated[str, Parameter(help="The run's id, or its beginning.")]
 CuratorReasonOption = Annotated[str, Parameter(help="Why, for the record.")]
 
 
-def register(app: App) -> None:
-    """Add this group's commands."""
-    curator = App(name="curator", help="Let memories age that nobody uses.", group=MEMORIES)
-    curator.command(run_curator, name="run")
-    curator.command(run_curator_status, name="status")
-    curator.command(run_report, name="report")
-    curator.command(run_pin, name="pin")
-    curator.command(run_unpin, name="unpin")
-    curator.command(run_accept, name="accept")
-    curator.command(run_reject, name="reject")
-    curator.command(run_undo, name="undo")
-    app.command(curator)
-
-
 @shown
-def run_curator(
+def run_run(
     *,
     dry_run: Annotated[
         bool, Parameter(negative="", help="Show what would change, and change nothing.")
@@ -72,7 +58,7 @@ def run_curator(
 
 
 @shown
-def run_curator_status(*, common: Common = DEFAULT) -> "CuratorStatus":
+def run_status(*, common: Common = DEFAULT) -> "CuratorStatus":
     """List the curator's last runs, the newest first.
 
     For example:

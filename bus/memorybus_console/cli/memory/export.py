@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.errors import ConfigError
 from memorybus.text.times import parse_timestamp
 
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.failures import note_on_interrupt
-from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, check_time, to_absolute_time
+from memorybus_console.cli.options import DEFAULT, Common, check_time, to_absolute_time
 from memorybus_console.result import Presentation, Remark, unread_notes
 
 if TYPE_CHECKING:
@@ -54,10 +54,6 @@ ExportUntilOption = Annotated[
 ExportProviderOption = Annotated[
     str | None, Parameter(help="Export what this provider or instance keeps, instead of events.")
 ]
-
-
-def register(app: App) -> None:
-    app.command(run_export, name="export", group=MEMORIES)
 
 
 @shown

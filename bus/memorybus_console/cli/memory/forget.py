@@ -2,17 +2,13 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from memorybus_console.cli.answers import WAIT_SECONDS, ReasonOption, YesOption, act, shown
-from memorybus_console.cli.options import DEFAULT, MEMORIES, Common, positive
+from memorybus_console.cli.options import DEFAULT, Common, positive
 
 if TYPE_CHECKING:
     from memorybus_console.operations.forget import Erasure, PlannedErasure
-
-
-def register(app: App) -> None:
-    app.command(run_forget, name="forget", group=MEMORIES)
 
 
 @shown

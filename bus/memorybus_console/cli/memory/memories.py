@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
 from memorybus_console.cli.events.events import check_event_id
 from memorybus_console.cli.options import (
     DEFAULT,
-    MEMORIES,
     NO_SCOPE_OPTIONS,
     Common,
     ScopeOptions,
@@ -42,17 +41,6 @@ ContainingOption = Annotated[
     str, Parameter(help="Only memories that contain this text, in upper or lower case.")
 ]
 LimitOption = Annotated[int, Parameter(help="At most this many.", validator=positive)]
-
-
-def register(app: App) -> None:
-    memories = App(
-        name="memories", help="List and correct what is remembered about a person.", group=MEMORIES
-    )
-    memories.command(run_people, name="people")
-    memories.command(run_list, name="list")
-    memories.command(run_correct, name="correct")
-    memories.command(run_delete, name="delete")
-    app.command(memories)
 
 
 @shown

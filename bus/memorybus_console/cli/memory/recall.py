@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError, MissingProvider
@@ -17,7 +17,6 @@ from memorybus.text.times import parse_timestamp
 from memorybus_console.cli.answers import shown
 from memorybus_console.cli.options import (
     DEFAULT,
-    MEMORIES,
     NO_SCOPE_OPTIONS,
     WIDER_OPTIONS,
     Common,
@@ -101,10 +100,6 @@ AsOfOption = Annotated[
 AnswerTimeoutOption = Annotated[
     float, Parameter(help="Seconds to wait for the answer.", validator=positive)
 ]
-
-
-def register(app: App) -> None:
-    app.command(run_recall, name="recall", group=MEMORIES)
 
 
 @shown

@@ -4,15 +4,14 @@ from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from memorybus.processes.reports import TrialStep, TrialTerms
 from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
-from memorybus_console.cli.options import DEFAULT, OPERATE, Common, InstanceOption, not_negative
+from memorybus_console.cli.options import DEFAULT, Common, InstanceOption, not_negative
 from memorybus_console.cli.providers.dialogue import step_line
-from memorybus_console.cli.providers.provider_setup import run_setup
 from memorybus_console.result import Presentation, Stepwise
 from memorybus_console.views.render import grid, one_line
 
@@ -138,21 +137,8 @@ def run_remove(
     return act(action, common, yes=yes, interrupted=again)
 
 
-def register(app: App) -> None:
-    provider = App(name="provider", help="Provider instances and their homes.", group=OPERATE)
-    provider.command(run_provider_ls, name="ls")
-    provider.command(run_move, name="move")
-    provider.command(run_setup, name="setup")
-    provider.command(run_test, name="test")
-    provider.command(run_pause, name="pause")
-    provider.command(run_resume, name="resume")
-    provider.command(run_retry_now, name="retry-now")
-    provider.command(run_remove, name="remove")
-    app.command(provider)
-
-
 @shown
-def run_provider_ls(*, common: Common = DEFAULT) -> "Presentation[list[ListedProvider]]":
+def run_ls(*, common: Common = DEFAULT) -> "Presentation[list[ListedProvider]]":
     """List the provider instances: kind, delivery class, home, lanes, backlog.
 
     For example:
