@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from memorybus.events import MemoryState
 from memorybus_workers.curating.curator import Curator
+from memorybus_workers.curating.repetitions import accepted
 from memorybus_workers.curating.transitions import Change
 
 from memorybus_console.actions.action import Action, Ground
@@ -118,7 +119,7 @@ class AcceptRepetitions(Curation):
 
     def changes(self, ground: Ground, curator: Curator) -> Sequence[Change]:
         """Return the changes."""
-        return curation.accepting(curator.read()[0], curation.find_run(curator, self.run))
+        return accepted(curation.find_run(curator, self.run).waiting, curator.read()[0])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,11 +21,12 @@ from memorybus.errors import (
     NoServerBinary,
     SpoolFull,
 )
+from memorybus.text.display import visible
 from memorybus.text.redact import masked
 from rich.text import Text
 
 from memorybus_console.views.output import Output, QuietPipeConsole
-from memorybus_console.views.render import json_text, visible
+from memorybus_console.views.render import json_text
 
 if TYPE_CHECKING:
     from memorybus_console.operations.ingest.report import StageStep

@@ -4,7 +4,7 @@ What changed is read from the history, where the events of a run carry its id.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Annotated, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from memorybus.registry.instances import live_name
 from memorybus.testing import crash_points
 from memorybus_workers.curating.curator import CurationPlan, Curator
 from memorybus_workers.curating.proposing import fact_name
-from memorybus_workers.curating.repetitions import MemoryId, accepted
+from memorybus_workers.curating.repetitions import MemoryId
 from memorybus_workers.curating.transitions import Change, CuratedMemory
 
 from memorybus_console.operations import journal
@@ -214,11 +214,9 @@ class CuratorStatus(Result, frozen=True):
             )
 
 
-@contextmanager
-def opened(settings: Settings, clock: Clock = SYSTEM) -> Iterator[Curator]:
+def opened(settings: Settings, clock: Clock = SYSTEM) -> closing[Curator]:
     """Open the curator."""
-    with closing(Curator(settings, clock, crash=crash_points(settings.crash_at))) as curator:
-        yield curator
+    return closing(Curator(settings, clock, crash=crash_points(settings.crash_at)))
 
 
 def read_status(settings: Settings) -> CuratorStatus:
@@ -358,11 +356,6 @@ def reject_waiting(settings: Settings, name: str, clock: Clock) -> CurationRepor
     with opened(settings, clock) as curator:
         run = curator.reject(find_run(curator, name))
         return _report_of(settings, curator, run, curator.read()[0])
-
-
-def accepting(known: Mapping[MemoryId, CuratedMemory], run: CuratorRun) -> list[Change]:
-    """Return the changes of the repetitions that wait in a run, as far as they still hold."""
-    return accepted(run.waiting, known)
 
 
 def apply_changes(

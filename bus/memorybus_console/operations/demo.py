@@ -24,7 +24,7 @@ from memorybus.msgspec_types import prepared
 from memorybus.processes.child import running_child
 from memorybus.processes.commands import worker_command
 
-from memorybus_console.operations.service import running_server
+from memorybus_console.operations.local_server import running_server
 
 STEP_SECONDS = 20.0
 

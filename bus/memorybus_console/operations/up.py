@@ -17,7 +17,7 @@ from memorybus.processes import signals
 from memorybus.processes.child import start_child
 from memorybus.processes.keeper import Keeper, keeping
 
-from memorybus_console.operations.service import LocalServer, running_server
+from memorybus_console.operations.local_server import LocalServer, running_server
 
 LOOK_EVERY = 1.0
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.text.display import count_text, iso
+from memorybus.text.display import count_text, iso, one_line, visible
 from memorybus.text.redact import masked
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -22,7 +22,7 @@ from memorybus_console.actions.providers import PauseProvider, ResumeProvider
 from memorybus_console.top import tables
 from memorybus_console.top.reader import Reader, Snapshot, TopView
 from memorybus_console.top.tables import LiveTable
-from memorybus_console.views.render import duration, one_line, visible
+from memorybus_console.views.render import duration
 from memorybus_console.views.status import finding_line
 
 VIEWS: Final[dict[TopView, str]] = {

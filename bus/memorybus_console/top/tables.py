@@ -9,7 +9,7 @@ from memorybus.health.verdict import BusState
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import lane_name
 from memorybus.registry.lanes import LaneState
-from memorybus.text.display import iso
+from memorybus.text.display import iso, one_line
 from rich.text import Text
 from textual.widgets import DataTable
 
@@ -17,7 +17,6 @@ from memorybus_console.result import Column
 from memorybus_console.views.dead_letters import letters_by_error, letters_by_key
 from memorybus_console.views.events import event_head, summary
 from memorybus_console.views.presenter import cell_of, columns_of, title_of
-from memorybus_console.views.render import one_line
 from memorybus_console.views.status import ProviderRow, provider_row
 
 Columns = Mapping[str, Column]

@@ -2,12 +2,13 @@
 
 from typing import Final
 
+from memorybus.text.display import visible
 from rich.panel import Panel
 from rich.text import Text
 
 from memorybus_console.operations.demo import PLAY, DemoResult, PlayStep
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import grid, visible
+from memorybus_console.views.render import grid
 
 _SIGNS: Final = {"add": "+", "replace": "±", "remove": "−"}
 

@@ -31,13 +31,13 @@ from memorybus.events import (
 )
 from memorybus.history.history import Whereabouts
 from memorybus.log.entry import LoggedEvent
-from memorybus.text.display import event_name, iso
+from memorybus.text.display import event_name, iso, one_line
 from rich.text import Text
 
 from memorybus_console.operations.events.search import SearchWords
 from memorybus_console.operations.events.story import EventStory, Fate
 from memorybus_console.views.presenter import block
-from memorybus_console.views.render import json_text, one_line
+from memorybus_console.views.render import json_text
 
 SUMMARY_WIDTH = 96
 _ARROWS = {"add": "+", "replace": "±", "remove": "−"}

@@ -6,11 +6,12 @@ from typing import Any, NoReturn
 
 import msgspec
 from memorybus.config.settings import read_variable
+from memorybus.text.display import visible
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from memorybus_console.views.render import harmless, json_text, visible
+from memorybus_console.views.render import harmless, json_text
 
 NOTHING_DONE = "nothing was done; add --yes to do it"
 """The note below a plan that only shows what would be done."""

@@ -5,14 +5,14 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 import msgspec
-from memorybus.text.display import format_size, iso
+from memorybus.text.display import format_size, iso, one_line
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.result import Column, Presentation, Remark, Result, Unit
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import duration, grid, line, one_line, rate, short
+from memorybus_console.views.render import duration, grid, line, rate, short
 
 _PLAIN = Column()
 

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 from memorybus.recall.model import RecalledItem
-from memorybus.text.display import iso
+from memorybus.text.display import iso, one_line
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.operations.preview import PromptPreview, ProviderAnswer
-from memorybus_console.views.render import add_row, cell, grid, line, one_line
+from memorybus_console.views.render import add_row, cell, grid, line
 
 _HOUR_MS = 3_600_000
 _STEPS = (

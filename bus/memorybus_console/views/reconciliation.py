@@ -1,12 +1,12 @@
 """Shows people what a reconciliation found; pure, and safe against hostile text."""
 
-from memorybus.text.display import iso
+from memorybus.text.display import iso, one_line, visible
 from memorybus_hermes.reconcile.reconcile import ReconcileReport, SessionFound
 from rich.console import RenderableType
 from rich.progress import Progress, TaskID
 from rich.text import Text
 
-from memorybus_console.views.render import grid, one_line, visible
+from memorybus_console.views.render import grid
 
 MAX_SESSIONS = 200  # how many sessions are listed; --json lists all
 

@@ -63,9 +63,6 @@ def check_line(check: Check) -> Text:
     return text.append_text(remedy(check.fix)) if check.fix else text
 
 
-__all__ = ["harmless", "json_text", "one_line", "visible"]
-
-
 def json_text(value: Any, *, indent: int | None = 2) -> str:
     """Return JSON that is safe to print: letters stay readable, control characters are escaped."""
     return harmless(json.dumps(value, ensure_ascii=False, indent=indent))

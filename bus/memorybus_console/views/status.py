@@ -13,7 +13,7 @@ from memorybus.health.status import (
     describe_archive,
 )
 from memorybus.recall.health import PromptCounts
-from memorybus.text.display import count_text, format_size
+from memorybus.text.display import count_text, format_size, one_line, visible
 from memorybus.text.times import parse_timestamp
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
@@ -28,11 +28,9 @@ from memorybus_console.views.render import (
     duration,
     grid,
     line,
-    one_line,
     rate,
     remedy,
     settings_source,
-    visible,
 )
 
 _UNWRAPPED = 10_000  # a width in which no line is wrapped

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 import msgspec
 from memorybus.lineage.graph import Lineage, Node
-from memorybus.text.display import count_text, iso
+from memorybus.text.display import count_text, iso, one_line
 from rich.text import Text
-
-from memorybus_console.views.render import one_line
 
 TreeRow = tuple[int, Node]  # a session and its depth in the tree
 

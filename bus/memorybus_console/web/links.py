@@ -8,12 +8,11 @@ from memorybus.health.finding import Code, Finding
 from memorybus.history.backward import BackwardMark
 from memorybus.log.entry import LoggedEvent
 from memorybus.recall.model import RecallRequest
-from memorybus.text.display import event_name, iso
+from memorybus.text.display import event_name, iso, one_line
 
 from memorybus_console.operations.events.search import SearchWords, format_mark
 from memorybus_console.operations.memories.browsing import KeptMemory
 from memorybus_console.views.events import summary
-from memorybus_console.views.render import one_line
 
 OWNER_FIELDS: Final = ("user", "agent", "workspace")
 """The fields that name the owner of memories. A missing or empty field stands for any owner; but

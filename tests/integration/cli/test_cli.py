@@ -22,7 +22,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
 from memorybus_console.operations.doctor import instances
-from memorybus_console.operations.service import is_listening
+from memorybus_console.operations.local_server import is_listening
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -8,7 +8,7 @@ import pytest
 from helpers.processes.waiting import wait_until
 from memorybus.config.settings import Settings
 from memorybus.embedded.server import EmbeddedRedis
-from memorybus_console.operations.service import is_listening
+from memorybus_console.operations.local_server import is_listening
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, RedisError

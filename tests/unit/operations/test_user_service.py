@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from memorybus_console.operations import service, up
-from memorybus_console.operations.service import is_listening
+from memorybus_console.operations.local_server import is_listening
 
 
 @pytest.fixture(autouse=True)

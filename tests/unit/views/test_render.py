@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Envelope, Scope, SessionRef, SessionStarted, TurnCompleted
 from memorybus.lineage.graph import fold
+from memorybus.text.display import one_line, visible
 from memorybus_console.views import tree
-from memorybus_console.views.render import Grid, json_text, one_line, visible
+from memorybus_console.views.render import Grid, json_text
 from memorybus_console.views.status import FittedToScreen
 from rich.console import Console
 from rich.live import Live

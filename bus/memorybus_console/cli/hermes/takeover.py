@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from memorybus.errors import ConfigError
+from memorybus.text.display import one_line
 from memorybus.text.redact import masked
 from memorybus_hermes.home import HermesHome, user_home
 from memorybus_hermes.install import install, previous
@@ -17,7 +18,7 @@ from memorybus_console.cli.options import Common
 from memorybus_console.cli.providers.dialogue import Dialogue
 from memorybus_console.cli.providers.provider_setup import SetUp, Setup
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import line, one_line
+from memorybus_console.views.render import line
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings

@@ -8,11 +8,12 @@ import msgspec
 from memorybus.errors import ConfigError
 from memorybus.health.finding import Check
 from memorybus.processes.reports import KindOffer, OptionField, TrialStep
+from memorybus.text.display import visible
 from rich.console import Console
 from rich.text import Text
 
 from memorybus_console.cli.options import parse_key_values, split_word
-from memorybus_console.views.render import check_line, line, visible
+from memorybus_console.views.render import check_line, line
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 from memorybus.processes.reports import TrialStep, TrialTerms
+from memorybus.text.display import one_line
 from rich.table import Table
 from rich.text import Text
 
@@ -13,7 +14,7 @@ from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
 from memorybus_console.cli.options import DEFAULT, Common, InstanceOption, not_negative
 from memorybus_console.cli.providers.dialogue import step_line
 from memorybus_console.result import Presentation, Stepwise
-from memorybus_console.views.render import grid, one_line
+from memorybus_console.views.render import grid
 
 if TYPE_CHECKING:
     from memorybus_console.operations.providers.inventory import ListedProvider

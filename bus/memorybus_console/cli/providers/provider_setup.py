@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import Parameter
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.processes.reports import KindOffer, TrialStep, TrialTerms
+from memorybus.text.display import visible
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +24,7 @@ from memorybus_console.cli.providers.dialogue import (
 )
 from memorybus_console.result import Presentation, Remark, Stepwise
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import add_row, grid, line, visible
+from memorybus_console.views.render import add_row, grid, line
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings

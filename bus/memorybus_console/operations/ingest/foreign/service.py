@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import IO, Any, NoReturn, Protocol, TypeAlias
+from typing import IO, Any, NoReturn, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import msgspec
@@ -29,17 +29,6 @@ TIMEOUT = 60.0  # seconds that a service may take before it sends anything
 LARGEST_ANSWER = 64 << 20  # the most bytes of an answer (G10)
 
 _CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError, RecursionError)
-
-
-class Fetch(Protocol):
-    """Sends requests to a service."""
-
-    @property
-    def address_query(self) -> Mapping[str, str]: ...
-
-    def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the JSON object at a path below the address; a request with a body is a POST."""
-        ...
 
 
 def is_address(text: str) -> bool:
@@ -68,19 +57,14 @@ class ForeignService:
                 "the address must not contain a user or password; put the key into the variable "
                 "of the source (docs/agents.md)"
             )
-        self._address_query = dict(parse_qsl(parts.query))
+        self.address_query: Mapping[str, str] = dict(parse_qsl(parts.query))
         self._address = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
         json_only = {"Accept": "application/json", "Content-Type": "application/json"}
         self._headers = {**json_only, **headers}
         self._opener = urllib.request.build_opener(_NoRedirects())
 
-    @property
-    def address_query(self) -> Mapping[str, str]:
-        """Return the query of the address; see `Fetch`."""
-        return self._address_query
-
     def __call__(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request; see `Fetch`."""
+        """Return the JSON object at a path below the address; a request with a body is a POST."""
         where = f"{self._address}{path}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(where, data, self._headers)  # noqa: S310  http or https
@@ -132,7 +116,7 @@ class LiveSource(msgspec.Struct, frozen=True):
         pages: yields its content page by page; raises `ForeignError`.
     """
 
-    pages: Callable[[Fetch], Iterator[SourcePage]]
+    pages: Callable[[ForeignService], Iterator[SourcePage]]
     key: str = ""  # the environment variable with its key, named as by its own client; "" for none
     header: str = "Authorization"
     prefix: str = "Bearer "  # the text before the key in that header
@@ -142,7 +126,7 @@ class LiveSource(msgspec.Struct, frozen=True):
         return {self.header: f"{self.prefix}{key}"} if key else {}
 
 
-def _hindsight_pages(fetch: Fetch) -> Iterator[SourcePage]:
+def _hindsight_pages(fetch: ForeignService) -> Iterator[SourcePage]:
     offset = 0
     while True:
         page = fetch(f"/memories/list?limit={PAGE_SIZE}&offset={offset}")
@@ -152,14 +136,14 @@ def _hindsight_pages(fetch: Fetch) -> Iterator[SourcePage]:
             return
 
 
-def _honcho_pages(fetch: Fetch) -> Iterator[SourcePage]:
+def _honcho_pages(fetch: ForeignService) -> Iterator[SourcePage]:
     for sessions in _honcho_list(fetch, "/sessions/list"):
         for session in _items_of(sessions):
             yield from _honcho_list(fetch, f"/sessions/{_session_path(session)}/messages/list")
     yield from _honcho_list(fetch, "/conclusions/list")
 
 
-def _mem0_pages(fetch: Fetch) -> Iterator[SourcePage]:
+def _mem0_pages(fetch: ForeignService) -> Iterator[SourcePage]:
     ids = {name: fetch.address_query[name] for name in _MEM0_IDS if name in fetch.address_query}
     if not ids:
         raise ForeignError(f"say whose memories: …?user_id=ID (one of {', '.join(_MEM0_IDS)})")
@@ -173,7 +157,7 @@ def _mem0_pages(fetch: Fetch) -> Iterator[SourcePage]:
     yield page
 
 
-def _mentisdb_pages(fetch: Fetch) -> Iterator[SourcePage]:
+def _mentisdb_pages(fetch: ForeignService) -> Iterator[SourcePage]:
     chain = fetch.address_query.get("chain_key")
     if not chain:
         raise ForeignError("say which chain: …?chain_key=NAME")
@@ -190,7 +174,7 @@ def _mentisdb_pages(fetch: Fetch) -> Iterator[SourcePage]:
         more = bool(thoughts) and page.get("has_more") is True
 
 
-def _honcho_list(fetch: Fetch, path: str) -> Iterator[SourcePage]:
+def _honcho_list(fetch: ForeignService, path: str) -> Iterator[SourcePage]:
     """Yield the pages of one of Honcho's lists, in the order in which its items were made."""
     number, more = 0, True
     while more:
