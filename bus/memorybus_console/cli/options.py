@@ -270,6 +270,6 @@ def _parse_value(text: str) -> Any:
     return text if _is_infinite(value) else value
 
 
-def _is_infinite(found: Any) -> bool:
+def _is_infinite(value: Any) -> bool:
     """Return whether a value is inf or nan, which JSON cannot hold."""
-    return isinstance(found, float) and not math.isfinite(found)
+    return isinstance(value, float) and not math.isfinite(value)

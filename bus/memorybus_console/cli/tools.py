@@ -132,7 +132,7 @@ def build_arguments(
 ) -> dict[str, Any]:
     """Return a call's arguments; the value of a pair is read according to its parameter's type."""
     given: dict[str, Any] = msgspec.json.decode(json_args or "{}")
-    schema = next((one for tool, one in offered.pairs() if tool.offered == name), {})
+    schema = next((each for tool, each in offered.pairs() if tool.offered == name), {})
     properties = schema.get("parameters", {}).get("properties", {})
     for pair in given_pairs:
         key, _, text = pair.partition("=")

@@ -162,7 +162,9 @@ class Gateway:
         waits = request.level != "spooled"
         reached = self._bus.flush(request.level, request.timeout) if waits else True
         if waits and reached:
-            receipts = [msgspec.structs.replace(one, level=request.level) for one in receipts]
+            receipts = [
+                msgspec.structs.replace(receipt, level=request.level) for receipt in receipts
+            ]
         return asked.Published(tuple(receipts), reached)
 
     def _publish_event(

@@ -302,7 +302,7 @@ def plan_report(plan: CurationPlan, questions: int) -> PlannedCuration:
     return PlannedCuration(
         len(plan.known),
         _lines_of((*plan.aged, *plan.repeated)),
-        tuple(_waiting_line(one, plan.known) for one in plan.waiting),
+        tuple(_waiting_line(repetition, plan.known) for repetition in plan.waiting),
         plan.unable,
         questions,
     )
@@ -403,7 +403,7 @@ def await_applied(settings: Settings, wait: float, clock: Clock) -> dict[str, in
 
 def events_of(settings: Settings, run: CuratorRun) -> list[tuple[Scope, MemoryCurated | Derived]]:
     """Return the events of a run with the owners of the memories, what it made first."""
-    found: list[tuple[Scope, MemoryCurated | Derived]] = []
+    events: list[tuple[Scope, MemoryCurated | Derived]] = []
     with closing(journal.open_history(settings)) as history:
         for logged in history.scan_backward(_EVENTS):
             if parse_entry_id(logged.position.entry)[0] < run.began - _SLACK_MS:
@@ -411,9 +411,9 @@ def events_of(settings: Settings, run: CuratorRun) -> list[tuple[Scope, MemoryCu
             event = logged.envelope.event
             match event:
                 case MemoryCurated(run=run.id) | Derived(cause=run.id):
-                    found.append((_owner_of(logged.envelope.scope), event))
-    found.reverse()
-    return sorted(found, key=lambda pair: isinstance(pair[1], MemoryCurated))
+                    events.append((_owner_of(logged.envelope.scope), event))
+    events.reverse()
+    return sorted(events, key=lambda pair: isinstance(pair[1], MemoryCurated))
 
 
 def _report_of(
@@ -424,7 +424,9 @@ def _report_of(
 ) -> CurationReport:
     lines = tuple(_event_line(*changed, known) for changed in events_of(settings, run))
     shown = msgspec.structs.replace(run, phase=_phase(run, curator.runs.leased()))
-    return _report(shown, lines, tuple(_waiting_line(one, known) for one in run.waiting), {})
+    return _report(
+        shown, lines, tuple(_waiting_line(repetition, known) for repetition in run.waiting), {}
+    )
 
 
 def _report(

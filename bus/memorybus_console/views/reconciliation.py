@@ -23,18 +23,18 @@ def report_parts(report: ReconcileReport) -> list[RenderableType]:
     return [*parts, *(Text(line) for line in _summary_lines(report))]
 
 
-def _cells(one: SessionFound) -> list[Text]:
-    origin = f"{one.origin} of {one.parent}" if one.parent else one.source
+def _cells(session: SessionFound) -> list[Text]:
+    origin = f"{session.origin} of {session.parent}" if session.parent else session.source
     return [
-        Text(one_line(one.session, 40)),
-        Text(iso(one.started_at) or "-"),
+        Text(one_line(session.session, 40)),
+        Text(iso(session.started_at) or "-"),
         Text(one_line(origin, 48)),
-        Text(one_line(one.user, 20)),
-        Text(str(one.turns)),
-        Text(str(one.missing), style="yellow" if one.missing else ""),
-        Text(str(one.undone) if one.undone else "-"),
-        Text(str(one.recent) if one.recent else "-"),
-        Text("missing" if one.ended else "-"),
+        Text(one_line(session.user, 20)),
+        Text(str(session.turns)),
+        Text(str(session.missing), style="yellow" if session.missing else ""),
+        Text(str(session.undone) if session.undone else "-"),
+        Text(str(session.recent) if session.recent else "-"),
+        Text("missing" if session.ended else "-"),
     ]
 
 

@@ -110,11 +110,11 @@ def message_page(
     request: Request,
     who: Operator | None,
     pages: tuple[Page, ...],
-    said: str,
+    text: str,
     status: int,
 ) -> Response:
     context = base_context(site, request, who, pages) | {
-        "said": said,
+        "text": text,
         "status": status,
         "flash": "",
     }

@@ -87,8 +87,8 @@ class Endpoints:
 
     async def report_error(self, request: Request, _: Exception) -> Response:
         """Return the page of an unexpected error: it quotes nothing; the log has the details."""
-        said = "an error in memorybus; see the log of the page's process"
-        return self._message_page(request, None, said, 500)
+        text = "an error in memorybus; see the log of the page's process"
+        return self._message_page(request, None, text, 500)
 
     async def report_missing(self, request: Request, _: Exception) -> Response:
         """Return the page for an address that leads nowhere."""
@@ -169,6 +169,6 @@ class Endpoints:
         return endpoint
 
     def _message_page(
-        self, request: Request, who: Operator | None, said: str, status: int
+        self, request: Request, who: Operator | None, text: str, status: int
     ) -> Response:
-        return answers.message_page(self._site, request, who, self._pages, said, status)
+        return answers.message_page(self._site, request, who, self._pages, text, status)

@@ -53,8 +53,8 @@ class Guard:
         if is_own_host(host, self._names):
             await self._app(scope, receive, guarded)
         else:
-            said = "the page does not have this host name: add it to the setting page_hosts\n"
-            await PlainTextResponse(said, 421)(scope, receive, guarded)
+            text = "the page does not have this host name: add it to the setting page_hosts\n"
+            await PlainTextResponse(text, 421)(scope, receive, guarded)
 
 
 def is_own_host(host: str, names: set[str]) -> bool:

@@ -78,13 +78,13 @@ class Canary:
 def _health_response(page_request: PageRequest, canary: Canary) -> Response:
     bus = page_request.bus_state()
     verdict = bus.verdict if page_request.who else bus.without_quotations().verdict
-    said = msgspec.to_builtins(verdict)
+    answer = msgspec.to_builtins(verdict)
     well = verdict.state in ("OK", "WARNING")
     if page_request.query.get("deep") == "1" and page_request.who:  # each is an event in the log
         check = canary.check()
-        said["canary"] = msgspec.to_builtins(check)
+        answer["canary"] = msgspec.to_builtins(check)
         well = well and check.ok
-    body = msgspec.json.encode(said)
+    body = msgspec.json.encode(answer)
     return Response(body, 200 if well else 503, media_type="application/json")
 
 
@@ -96,8 +96,8 @@ def _metrics_endpoint(settings: Settings) -> Callable[[PageRequest], Awaitable[R
     except ImportError:
 
         async def missing(_: PageRequest) -> Response:
-            said = f"metrics need prometheus-client: {install_command('metrics')}\n"
-            return PlainTextResponse(said, 501)
+            text = f"metrics need prometheus-client: {install_command('metrics')}\n"
+            return PlainTextResponse(text, 501)
 
         return missing
     collectors = registry(settings)

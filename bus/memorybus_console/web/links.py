@@ -89,7 +89,7 @@ def event_row(event: LoggedEvent, words: SearchWords) -> dict[str, Any]:
         "type": one_line(event_name(envelope.event), _MAX_TYPE_CHARS),
         "session": envelope.session.id,
         "user": envelope.scope.user,
-        "said": one_line(excerpt, _MAX_TEXT_CHARS)
+        "summary": one_line(excerpt, _MAX_TEXT_CHARS)
         if excerpt
         else summary(envelope.event, _MAX_TEXT_CHARS),
     }

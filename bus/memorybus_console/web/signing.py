@@ -45,8 +45,8 @@ def _sign_in(site: Site, request: Request, fields: dict[str, str]) -> Response:
     following = fields.get("next", "/")
     name = fields.get("name", "").strip()
     if not name:
-        said = "give your name: it is recorded with what you do"
-        return _sign_in_page(site, request, following, said, 400)
+        problem = "give your name: it is recorded with what you do"
+        return _sign_in_page(site, request, following, problem, 400)
     address = request.client.host if request.client else ""
     try:
         session = site.access.sign_in(fields.get("token", ""), name, address)
@@ -67,9 +67,12 @@ def _sign_in(site: Site, request: Request, fields: dict[str, str]) -> Response:
 
 
 def _sign_in_page(
-    site: Site, request: Request, following: str, said: str = "", status: int = 200
+    site: Site, request: Request, following: str, problem: str = "", status: int = 200
 ) -> Response:
-    context = answers.base_context(site, request, None, ()) | {"following": following, "said": said}
+    context = answers.base_context(site, request, None, ()) | {
+        "following": following,
+        "problem": problem,
+    }
     context["flash"] = ""
     return HTMLResponse(site.templates.get_template("signin.html").render(context), status)
 

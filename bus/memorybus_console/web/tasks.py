@@ -61,7 +61,7 @@ class PageTasks:
         """
         task = PageTask(what, provider, by, self._clock.now_ms())
         with self._lock:
-            if any(one.is_running and one.provider == provider for one in self._tasks):
+            if any(task.is_running and task.provider == provider for task in self._tasks):
                 raise ConfigError(f"work is done on {provider} already; see its history page")
             self._tasks = [*self._tasks, task][-_MAX_TASKS:]
         place = (provider, task.begun_at)

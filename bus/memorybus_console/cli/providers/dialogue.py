@@ -138,10 +138,10 @@ def _split(word: str, answers_by_name: Mapping[str, "SetupAnswers"]) -> tuple[st
     if len(answers_by_name) == 1:
         (name,) = answers_by_name
         return name, left.removeprefix(f"{name}."), text
-    name = next((one for one in answers_by_name if left.startswith(f"{one}.")), "")
+    name = next((own for own in answers_by_name if left.startswith(f"{own}.")), "")
     if not name:
-        known = ", ".join(f"{one}.{left}" for one in answers_by_name)
-        raise ConfigError(f"--set {left}: name the instance: {known}")
+        ways = ", ".join(f"{own}.{left}" for own in answers_by_name)
+        raise ConfigError(f"--set {left}: name the instance: {ways}")
     return name, left.removeprefix(f"{name}."), text
 
 
@@ -244,11 +244,11 @@ def _ask_secret(
     if is_variable_set(variable):
         dialogue.say(f"  {variable} is set in this environment, which overrides the file", "dim")
     stays = f"Enter: {variable} stays" if kept or is_variable_set(variable) else "Enter: none"
-    said = dialogue.ask(f"{field.key} (not shown; {stays}; $NAME: that variable)", secret=True)
-    if said.startswith("$"):
-        return parse_answer(field, said), ""
-    if said:
-        return variable, said
+    given = dialogue.ask(f"{field.key} (not shown; {stays}; $NAME: that variable)", secret=True)
+    if given.startswith("$"):
+        return parse_answer(field, given), ""
+    if given:
+        return variable, given
     return (variable, "") if kept or is_variable_set(variable) else ("", "")
 
 
@@ -256,12 +256,12 @@ def _explain(dialogue: Dialogue, field: OptionField) -> None:
     hint = f" ({field.hint})" if field.hint else ""
     dialogue.say(f"  {field.description}{hint}", "dim")
     if field.choices:
-        listed = ", ".join(f"{n} {one}" for n, one in enumerate(field.choices, 1))
+        listed = ", ".join(f"{n} {choice}" for n, choice in enumerate(field.choices, 1))
         dialogue.say(f"  one of: {listed}", "dim")
 
 
 def step_line(step: TrialStep) -> Text:
     if not step.claimed:
         return line(f"– {step.name:<16} {'':>8}  {step.found}", "dim")
-    found = f"{f'{step.seconds * 1000:.0f} ms':>8}  {step.found}"
-    return check_line(Check(name=step.name, ok=step.ok, found=found, fix=step.fix))
+    timed = f"{f'{step.seconds * 1000:.0f} ms':>8}  {step.found}"
+    return check_line(Check(name=step.name, ok=step.ok, found=timed, fix=step.fix))

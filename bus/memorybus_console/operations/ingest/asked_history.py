@@ -173,15 +173,15 @@ class _Matching:
         """Match each open turn with the first free one of the history that has the same key."""
         free: defaultdict[Hashable, deque[int]] = defaultdict(deque)
         taken = set(self._rows.values())
-        for row, one in enumerate(self._known):
-            if row not in taken and not (verdict == "changed" and one.replaced):
-                free[key(one.marks)].append(row)
-        for index, turn in enumerate(self._turns):
+        for row, turn in enumerate(self._known):
+            if row not in taken and not (verdict == "changed" and turn.replaced):
+                free[key(turn.marks)].append(row)
+        for index, marks in enumerate(self._turns):
             if index in self._rows:
                 continue
-            rows = free[key(turn)]
+            rows = free[key(marks)]
             pairs = (_Pair(row, index, len(rows)) for row in islice(rows, _MOST_CANDIDATES))
-            for pair in islice((one for one in pairs if may_match(self, one)), 1):
+            for pair in islice((each for each in pairs if may_match(self, each)), 1):
                 rows.remove(pair.row)
                 self._take(index, pair.row, verdict)
 
@@ -362,12 +362,12 @@ class TurnIndex(ScratchIndex):
         counts: Counter[bytes] = Counter()
         sql = "select session from marks where mark = ? limit ?"
         for turn in turns:
-            found = {
+            sessions = {
                 session
                 for mark in _marks_of_recorded(scope, turn)
                 for (session,) in self._db.execute(sql, (mark, _MOST_SESSIONS))
             }
-            counts.update(found)
+            counts.update(sessions)
         return [session for session, _ in counts.most_common()]
 
 

@@ -87,9 +87,11 @@ def _check_no_shared_session(file: ParsedFile, earlier: Iterable[ParsedFile]) ->
 
     A session that the file itself names may be spread over several files.
     """
-    known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
+    earlier_sessions = {
+        c.session: (source, c) for source in earlier for c in source.transcript.conversations
+    }
     for conversation in file.transcript.conversations:
-        source, other = known.get(conversation.session, (file, conversation))
+        source, other = earlier_sessions.get(conversation.session, (file, conversation))
         same = other == msgspec.structs.replace(conversation, named=other.named)
         if not same and not conversation.named:
             raise TranscriptError(

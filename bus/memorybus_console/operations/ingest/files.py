@@ -141,7 +141,7 @@ def publish_source(
 
 
 def _refused_events(name: str, done: ImportResult) -> tuple[RefusedInput, ...]:
-    named = [RefusedInput(f"{name}: event {known}", why) for known, why in done.refused.items()]
+    named = [RefusedInput(f"{name}: event {event}", why) for event, why in done.refused.items()]
     unnamed = done.refused_events - len(named)
     more = [RefusedInput(name, f"{unnamed} more events were refused")] if unnamed else []
     return (*named, *more)

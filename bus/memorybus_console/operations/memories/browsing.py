@@ -170,7 +170,7 @@ def list_people(
     clock: Clock = SYSTEM,
 ) -> People:
     """Return the people of whom providers keep something, as far as providers can list them."""
-    found: dict[str, list[Person]] = {}
+    by_provider: dict[str, list[Person]] = {}
     unanswered: dict[str, str] = {}
     more = False
     behind = (
@@ -190,8 +190,10 @@ def list_people(
             unanswered[keeper.provider] = "it cannot list people"
             continue
         more = more or page.more
-        found[keeper.provider] = [_build_person(keeper.provider, owner) for owner in page.owners]
-    merged = merge_people(found)
+        by_provider[keeper.provider] = [
+            _build_person(keeper.provider, owner) for owner in page.owners
+        ]
+    merged = merge_people(by_provider)
     return People(tuple(merged[:most]), more or len(merged) > most, unanswered)
 
 
@@ -201,15 +203,15 @@ def _build_person(provider: str, owner: Mapping[str, object]) -> Person:
     return Person(**given, memories={provider: count if isinstance(count, int) else None})
 
 
-def merge_people(found: Mapping[str, Iterable[Person]]) -> list[Person]:
+def merge_people(by_provider: Mapping[str, Iterable[Person]]) -> list[Person]:
     """Merge the sorted people of several providers, each person once; pure."""
     people: list[Person] = []
-    for one in heapq.merge(*found.values(), key=lambda person: person.owner):
-        if people and people[-1].owner == one.owner:
-            both = people[-1].memories | one.memories
-            people[-1] = msgspec.structs.replace(one, memories=both)
+    for person in heapq.merge(*by_provider.values(), key=lambda each: each.owner):
+        if people and people[-1].owner == person.owner:
+            both = people[-1].memories | person.memories
+            people[-1] = msgspec.structs.replace(person, memories=both)
         else:
-            people.append(one)
+            people.append(person)
     return people
 
 

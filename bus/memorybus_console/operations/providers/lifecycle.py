@@ -329,9 +329,9 @@ def plan_retry(stores: Stores, name: str, *, parked: bool) -> RetryNow:
         ConfigError: the instance is unknown.
     """
     live = resolve_instance(stores, name)
-    found = read_status(stores.settings)
+    bus = read_status(stores.settings)
     status = next(
-        provider for provider in (*found.providers, *found.copies) if _is_status_of(provider, live)
+        provider for provider in (*bus.providers, *bus.copies) if _is_status_of(provider, live)
     )
     workers = [worker for worker in stores.roster.alive() if live in worker.providers]
     return RetryNow(

@@ -112,7 +112,7 @@ def plan_removal(stores: Stores, name: str, *, delete_state: bool) -> Removal:
         name=name,
         block=describe_block(stores.settings, name),
         lanes=lanes,
-        parked=sum(lane.parked for one in names for lane in stores.lanes.states(one)),
+        parked=sum(lane.parked for each in names for lane in stores.lanes.states(each)),
         workers=workers,
         state=state,
         delete_state=delete_state,
@@ -145,8 +145,8 @@ def _check_no_copies(stores: Stores, name: str, live: str) -> None:
             if instance.purpose != "rebuild"
             else f"{name} is a generation of {instance.provider}; see: memorybus rebuild ls"
         )
-    known = view.live.get(name)
-    kept = {known.previous} - {""} if known else set()
+    entry = view.live.get(name)
+    kept = {entry.previous} - {""} if entry else set()
     others = {other.name for other in view.all.values() if other.provider == name} - {name, live}
     if kept | others:
         raise ConfigError(
@@ -304,18 +304,18 @@ def plan_move(settings: Settings, name: str) -> Move:
             delivery=listed.delivery,
             origin=listed.home,
             target=ours,
-            needed=any(one not in homes or not is_same_home(homes[one], ours) for one in every),
+            needed=any(each not in homes or not is_same_home(homes[each], ours) for each in every),
             state=str(settings.provider_home(live)),
             state_found=_has_state(settings, live),
-            lanes_owned=sum(lane.owned for one in every for lane in stores.lanes.states(one)),
+            lanes_owned=sum(lane.owned for each in every for lane in stores.lanes.states(each)),
             workers=[w.id for w in stores.roster.alive() if {*every} & {*w.providers}],
             along=along,
             bare=tuple(
-                one
-                for one in every
-                if one != live
-                and stores.lanes.count_remaining(one)
-                and not _has_state(settings, one)
+                each
+                for each in every
+                if each != live
+                and stores.lanes.count_remaining(each)
+                and not _has_state(settings, each)
             ),
         )
 

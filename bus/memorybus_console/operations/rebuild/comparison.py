@@ -5,8 +5,10 @@ whose digests differ may only be newer in one of the two, so it is read again in
 both instances stand at the same position.
 """
 
+import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, repeat
 from typing import Any, Literal
 
 import msgspec
@@ -60,17 +62,14 @@ def merge_pairs(
     first: Iterator[Pair], second: Iterator[Pair]
 ) -> Iterator[tuple[str, DifferenceKind | None]]:
     """Yield the keys of both in order, and how each differs (None if it does not); pure, lazy."""
-    one, two = next(first, None), next(second, None)
-    while one is not None or two is not None:
-        if two is None or (one is not None and one[0] < two[0]):
-            yield (one or ("", ""))[0], "missing"
-            one = next(first, None)
-        elif one is None or two[0] < one[0]:
-            yield two[0], "strange"
-            two = next(second, None)
+    tagged = ((zip(pairs, repeat(side))) for side, pairs in enumerate((first, second)))
+    both = heapq.merge(*tagged, key=lambda item: item[0][0])
+    for key, items in groupby(both, key=lambda item: item[0][0]):
+        digests = {side: digest for (_, digest), side in items}
+        if len(digests) == 1:
+            yield key, "missing" if 0 in digests else "strange"
         else:
-            yield one[0], None if one[1] == two[1] else "differs"
-            one, two = next(first, None), next(second, None)
+            yield key, None if digests[0] == digests[1] else "differs"
 
 
 def compare_pairs(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, DifferingKeys]:
@@ -92,9 +91,9 @@ def summarize(keys: int, differing: DifferingKeys) -> ComparisonResult:
 def differing_keys(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKeys:
     """Return which keys differ, and how; "" is the digest of a key that a state lacks; pure."""
     return {
-        key: "differs" if one and second[key] else "missing" if one else "strange"
-        for key, one in first.items()
-        if one != second[key]
+        key: "differs" if digest and second[key] else "missing" if digest else "strange"
+        for key, digest in first.items()
+        if digest != second[key]
     }
 
 

@@ -257,7 +257,7 @@ class Rebuilder:
             self._change_live(
                 provider,
                 live,
-                lambda known: live_after_swap(known, candidate, at, by, reason, back=back),
+                lambda entry: live_after_swap(entry, candidate, at, by, reason, back=back),
             )
         except BaseException:
             self._resume(pause, provider, live, candidate)
@@ -335,10 +335,10 @@ class Rebuilder:
 
     def _change_live(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
         """Change the entry of the live instance atomically."""
-        found = self.stores.instances.live().get(provider)
-        known = found or Live(provider)
-        same = known.instance == live
-        if not same or not self.stores.instances.swap(provider, found, change(known)):
+        before = self.stores.instances.live().get(provider)
+        entry = before or Live(provider)
+        same = entry.instance == live
+        if not same or not self.stores.instances.swap(provider, before, change(entry)):
             raise MemoryBusError(
                 f"another command made an instance of {provider} live in the meantime: see "
                 f"memorybus rebuild ls, then run the same command again"
@@ -347,13 +347,13 @@ class Rebuilder:
     def _resume(self, pause: LanePause, provider: str, live: str, candidate: str) -> None:
         """Resume both instances; if Redis is away, workers or the same command do so later."""
         with suppress(MemoryBusError):
-            known = self.stores.instances.live().get(provider)
-            if live_name(provider, {provider: known} if known else {}) != live:
+            entry = self.stores.instances.live().get(provider)
+            if live_name(provider, {provider: entry} if entry else {}) != live:
                 return  # the candidate is live already: the same command finishes the swap
             pause.end(live)
             pause.open_end(candidate, provider)
             pause.end(candidate)
-            if known is not None and known.previous == candidate:
+            if entry is not None and entry.previous == candidate:
                 self._keep_for_rollback(provider, live, candidate)
 
     # -- after the swap ---------------------------------------------------------------------------
@@ -381,7 +381,7 @@ class Rebuilder:
             lambda: sum(lane.owned for lane in self.stores.lanes.states(previous)),
             f"{live} serves now, but the lanes of {previous} are not given up",
         )
-        self._change_live(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
+        self._change_live(provider, live, lambda entry: msgspec.structs.replace(entry, leaving=""))
         purged += self.purge(provider)  # answers that the old instance gave late
         self.crash("rebuild.ended")
         aside = count_parked(self.stores.lanes.states(live))

@@ -32,7 +32,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     return {
         "letter": shown,
         "event_place": f"p{dead.partition:02d}:{dead.stored.letter.entry}",
-        "said": "" if event is None else json_text(fields_json(event.envelope.event)),
+        "published": "" if event is None else json_text(fields_json(event.envelope.event)),
         "edited": "" if shown.edited is None else json_text(shown.edited),
         "following": [
             (place_of(letter), letter.stored.letter) for letter in following[:_MAX_LETTERS_BEHIND]

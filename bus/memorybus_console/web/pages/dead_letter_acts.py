@@ -48,7 +48,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "planned": planned,
         "steps": planned.keys[:MAX_SHOWN],
         "warning": " ".join(note.text for note in planned.notes()),
-        "said": _editable_fields(request) if name == "edit" else "",
+        "editable": _editable_fields(request) if name == "edit" else "",
     }
 
 

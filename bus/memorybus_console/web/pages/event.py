@@ -49,7 +49,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "parts": [(describe_shown(part), part.events) for part in prompt.memories]
         if prompt
         else [],
-        "said": json_text(fields_json(envelope.event)),
+        "content": json_text(fields_json(envelope.event)),
     }
 
 

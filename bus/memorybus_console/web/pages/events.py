@@ -48,7 +48,14 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     try:
         return data | _search(request, fields)
     except ConfigError as error:
-        nothing = {"found": [], "unread": [], "checked": 0, "back_to": "", "going": "", "older": ""}
+        nothing = {
+            "events": [],
+            "unread": [],
+            "checked": 0,
+            "back_to": "",
+            "going": "",
+            "older": "",
+        }
         return data | nothing | {"problem": str(error)}
 
 
@@ -80,7 +87,7 @@ def _search(request: PageRequest, fields: Mapping[str, str]) -> dict[str, Any]:
     checked = number_of(request.query, "checked") + search.checked
     on = {**more, "remaining": remaining, "checked": checked}
     return {
-        "found": [event_row(event, words) for event in search.found],
+        "events": [event_row(event, words) for event in search.found],
         "unread": search.unread,
         "checked": checked,
         "back_to": iso(search.reached) or request.query.get("back_to", ""),

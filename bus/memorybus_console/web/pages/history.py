@@ -27,19 +27,19 @@ def show(request: PageRequest) -> Mapping[str, Any]:
             *names,
             *(provider for provider in request.settings.providers if provider not in names),
         ]
-        known = {name: _existing(generations(name, view)) for name in providers}
+        existing = {name: _existing(generations(name, view)) for name in providers}
         copies, working = list_copies(stores), stores.working_commands(providers)
     return {
         "bus": request.bus_state(),
-        "generations": known,
+        "generations": existing,
         "copies": [copy for copy in copies if copy.state not in (_DROPPED, "live")],
         "working": working,
         "tasks": request.site.tasks.all(),
     }
 
 
-def _existing(found: list[Generation]) -> list[Generation]:
-    return [generation for generation in found if generation.state != _DROPPED]
+def _existing(every: list[Generation]) -> list[Generation]:
+    return [generation for generation in every if generation.state != _DROPPED]
 
 
 def show_plan(request: PageRequest) -> Mapping[str, Any]:

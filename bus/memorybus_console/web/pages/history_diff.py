@@ -24,13 +24,13 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         view = stores.instances.read_view()
     names = instances(provider, view)
     pair = (request.query.get("one") or names[0], request.query.get("two") or names[-1])
-    known = tuple((provider_of(name, view, request.settings.providers), name) for name in pair)
-    if any(of != provider for of, _ in known):
+    sides = tuple((provider_of(name, view, request.settings.providers), name) for name in pair)
+    if any(of != provider for of, _ in sides):
         raise ConfigError(f"{', '.join(pair)}: both must be instances of {provider}")
     difference, failed = None, ""
     if query.strip():
         try:
-            difference = _compare(request, (known[0], known[1]), query)
+            difference = _compare(request, (sides[0], sides[1]), query)
         except InspectionFailed as error:
             failed = str(error)
     return {
@@ -39,7 +39,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "pair": pair,
         "asked_for": query,
         "scope": _scope_fields(request),
-        "found": difference,
+        "difference": difference,
         "rows": list(zip_longest(difference.first.texts, difference.second.texts))
         if difference
         else [],

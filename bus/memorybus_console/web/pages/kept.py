@@ -45,7 +45,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         "name": name,
         "q": containing,
         "iso": iso,
-        "found": page,
+        "kept": page,
         "problem": problem,
         "rows": [
             (memory, event_link(memory), act_links(owner, name, memory))

@@ -26,7 +26,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
     findings = [each for each in bus.findings if each.subject.partition(":")[0] in about]
     return {
         "bus": bus,
-        "one": provider,
+        "provider": provider,
         "instance": instance,
         "seen": seen,
         "findings": findings,

@@ -44,7 +44,13 @@ def answer_recall(request: PageRequest) -> Response:
     except MemoryBusError as error:
         problem = masked(str(error), request.settings.secrets)
     items = [(item, source_link(item, fields)) for item in (preview.items if preview else ())]
-    data = {"found": preview, "items": items, "problem": problem, "said": outcome_words, "iso": iso}
+    data = {
+        "preview": preview,
+        "items": items,
+        "problem": problem,
+        "outcome_of": outcome_words,
+        "iso": iso,
+    }
     context = answers.base_context(request.site, request.http, request.who, ()) | data
     return HTMLResponse(request.site.templates.get_template("recall_answer.html").render(context))
 

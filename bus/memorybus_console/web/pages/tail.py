@@ -22,7 +22,7 @@ FIELDS: Final = ("q", "session", "user", "type")
 def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the newest events that pass the filter, newest first."""
     fields = {name: request.query.get(name, "").strip() for name in FIELDS}
-    data: dict[str, Any] = {"fields": fields, "types": TYPES, "problem": "", "found": []}
+    data: dict[str, Any] = {"fields": fields, "types": TYPES, "problem": "", "events": []}
     try:
         search_request = wanted_events(
             {**fields, "since": "", "until": ""}, request.site.clock.now_ms()
@@ -36,7 +36,7 @@ def show(request: PageRequest) -> Mapping[str, Any]:
         )
         search.run(MAX_EVENTS)
     words = SearchWords(search_request.words)
-    return data | {"found": [event_row(event, words) for event in search.found]}
+    return data | {"events": [event_row(event, words) for event in search.found]}
 
 
 PAGE: Final = Page(path="/tail", template="tail.html", show=show, label="Tail", key="t")

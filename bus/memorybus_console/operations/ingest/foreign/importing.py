@@ -231,13 +231,13 @@ def _provenance_of(source: str, kept: ForeignMemory) -> Mapping[str, str]:
 
 def _group_by_session(messages: Iterable[ForeignMessage]) -> Mapping[str, Sequence[ForeignMessage]]:
     """Return messages by session, in the order of their times if all messages have one."""
-    found: dict[str, list[ForeignMessage]] = {}
+    groups: dict[str, list[ForeignMessage]] = {}
     for message in messages:
-        found.setdefault(message.session, []).append(message)
-    for group in found.values():
+        groups.setdefault(message.session, []).append(message)
+    for group in groups.values():
         if all(message.at is not None for message in group):
             group.sort(key=lambda message: message.at or 0)
-    return found
+    return groups
 
 
 def _group_by_turn(messages: Sequence[ForeignMessage]) -> Iterator[list[ForeignMessage]]:

@@ -76,9 +76,9 @@ def _records_of(whole: dict[str, Any], export: Export, left_out: LeftOut) -> Ite
 def _objects_of(
     whole: dict[str, Any], key: str, export: Export, left_out: LeftOut
 ) -> Iterator[dict[str, Any]]:
-    for index, one in enumerate(_list_of(whole, key)):
-        if isinstance(one, dict):
-            yield one
+    for index, item in enumerate(_list_of(whole, key)):
+        if isinstance(item, dict):
+            yield item
         else:
             where = f"{export.name}: {key}[{index}]"
             left_out.refuse(RefusedInput(where, f"{where}: expected an object"))

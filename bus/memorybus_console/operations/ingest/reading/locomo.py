@@ -71,7 +71,7 @@ class _SampleReader:
     skipped: int = 0
 
     def sessions(self, sample: Mapping[str, Any], stem: str) -> Iterator[RecordedSession]:
-        """Yield the sessions in which something is said; each continues the one before."""
+        """Yield the sessions in which something is spoken; each continues the one before."""
         body, sample_id = _body_of(sample), id_text(sample.get("sample_id"))
         speakers = _speakers_of(body)
         if speakers is None:
@@ -128,9 +128,9 @@ class _SampleReader:
             return []
         every = [self._utterance(raw, speakers, f"{key}[{i}]") for i, raw in enumerate(session)]
         readable = [utterance for utterance in every if utterance]
-        said = [utterance for utterance in readable if utterance.text]
-        self.skipped += len(readable) - len(said)
-        return said
+        spoken = [utterance for utterance in readable if utterance.text]
+        self.skipped += len(readable) - len(spoken)
+        return spoken
 
     def _utterance(self, raw: Any, speakers: _Speakers, place: str) -> _Utterance | None:
         if not isinstance(raw, dict):

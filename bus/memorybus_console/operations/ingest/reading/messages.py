@@ -213,11 +213,11 @@ def parse_messages(
     sessions: dict[str, list[_Message]] = {}
     for line in file.lines:
         listed = stem if file.single else f"{stem}:{line.number}"
-        for found in unfolding.messages(line, own=stem, listed=listed):
-            message = reader.read(found)
+        for item in unfolding.messages(line, own=stem, listed=listed):
+            message = reader.read(item)
             if message is not None:
                 sessions.setdefault(message.around.session, []).append(message)
-    recorded = (reader.session(session, said) for session, said in sessions.items())
+    recorded = (reader.session(session, messages) for session, messages in sessions.items())
     return Transcript(
         conversations=tuple(session for session in recorded if session.turns),
         skipped=reader.skipped,
@@ -442,6 +442,6 @@ def _with_files(message: Mapping[str, Any]) -> Mapping[str, Any]:
     if message.get("text") or message.get("content"):
         return message
     listed = [message.get("attachments"), message.get("files")]
-    files = [one for held in listed if isinstance(held, list) for one in held]
+    files = [file for held in listed if isinstance(held, list) for file in held]
     names = [str(file.get("file_name") or "a file") for file in files if isinstance(file, dict)]
     return {**message, "text": "\n".join(f"[attached: {name}]" for name in names)}

@@ -66,8 +66,8 @@ READ = (
 
 def format_of(lines: Sequence[JsonLine]) -> Format:
     """Return the format of a file, by the first of its values that is of one."""
-    known = (one for line in lines for one in FORMATS if one.is_value(line.value))
-    return next(known, MESSAGES)
+    matching = (each for line in lines for each in FORMATS if each.is_value(line.value))
+    return next(matching, MESSAGES)
 
 
 _MAGIC = (
@@ -179,15 +179,15 @@ class _Part(NamedTuple):
 def _parse_member(member: Member, options: ReadingOptions, left_out: LeftOut) -> _Part:
     _, name, stem = member
     parsed = parse_file(decoded_lines(member.file, name), name, left_out)
-    known = format_of(parsed.lines)
-    plain = list(known.plain_lines(parsed.lines, left_out))
+    own = format_of(parsed.lines)
+    plain = list(own.plain_lines(parsed.lines, left_out))
     samples = [line for line in plain if locomo.is_sample(line.value)]
     others = [line for line in plain if not locomo.is_sample(line.value)]
     transcripts = [
         *_parse_samples(samples, name, stem, options, left_out, single=len(plain) == 1),
         parse_messages(parsed._replace(lines=others), name, stem, options, left_out),
     ]
-    return _Part(known, parsed.lines, transcripts)
+    return _Part(own, parsed.lines, transcripts)
 
 
 def _parse_samples(
