@@ -8,7 +8,7 @@ from rich.text import Text
 
 from memorybus_console.operations.demo import PLAY, DemoResult, PlayStep
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import grid
+from memorybus_console.views.render import table
 
 _SIGNS: Final = {"add": "+", "replace": "±", "remove": "−"}
 
@@ -34,11 +34,11 @@ def show_step(output: Output, session: str, step: PlayStep) -> None:
 def show_result(output: Output, result: DemoResult) -> None:
     output.show(Text(f"\n{PLAY.question}\n", style="bold"))
     output.show(Panel.fit(Text(visible(result.recalled)), title="recalled", title_align="left"))
-    lanes = grid("provider", "applied", "published", "all applied after")
-    for name, count in result.applied.items():
-        after = f"{result.caught_up[name] * 1e3:.1f} ms"
-        lanes.add_row(Text(visible(name)), str(count), str(result.published), after)
-    output.show(lanes)
+    rows = (
+        (name, count, result.published, f"{result.caught_up[name] * 1e3:.1f} ms")
+        for name, count in result.applied.items()
+    )
+    output.show(table(("provider", "applied", "published", "all applied after"), rows))
     output.show(
         f"\npublish {result.publish * 1e6:.0f} µs (median)   all applied everywhere "
         f"{max(result.caught_up.values()) * 1e3:.1f} ms after the last event\n"

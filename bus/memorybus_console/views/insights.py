@@ -13,7 +13,7 @@ from rich.text import Text
 
 from memorybus_console.result import Remark
 from memorybus_console.views.presenter import block
-from memorybus_console.views.render import add_row, cell, count, grid, line
+from memorybus_console.views.render import cell, count, line, table
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHADES = "·▂▃▅▇█"
@@ -52,13 +52,13 @@ def insights_parts(insights: Insights, zone: tzinfo) -> Iterator[RenderableType]
     yield from _week(insights.activity)
     for section in sections(insights, zone):
         yield line(f"\n{section.title}", "bold")
-        table = grid(*section.heads, *([" "] if section.has_bars else []))
-        for row in section.rows[:_MOST_ROWS]:
-            bars = [cell(bar(row.value, section.most), "cyan")] if section.has_bars else []
-            add_row(
-                table, one_line(row.name or "not recorded", section.name_width), *row.cells, *bars
-            )
-        yield table
+        yield table((*section.heads, *[" "] * section.has_bars), _rows(section))
+
+
+def _rows(section: Section) -> Iterator[Sequence[object]]:
+    for row in section.rows[:_MOST_ROWS]:
+        bars = [cell(bar(row.value, section.most), "cyan")] if section.has_bars else []
+        yield (one_line(row.name or "not recorded", section.name_width), *row.cells, *bars)
 
 
 def insights_notes(insights: Insights) -> Iterator[Remark]:

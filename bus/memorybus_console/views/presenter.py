@@ -12,7 +12,7 @@ from rich.text import Text
 
 from memorybus_console.result import Column, Presentation, Remark, Result, Unit
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import duration, grid, line, rate, short
+from memorybus_console.views.render import duration, line, rate, short, table
 
 _PLAIN = Column()
 
@@ -83,10 +83,9 @@ def table_of(rows: Sequence[msgspec.Struct], without: str = "") -> Table:
     """Return structs of one type as a table; the field `without` is left out."""
     shown = [item for item in columns_of(type(rows[0])).items() if item[0] != without]
     wraps = [title_of(name, column) for name, column in shown if column.wraps]
-    table = grid(*(title_of(name, column) for name, column in shown), texts=wraps)
-    for row in rows:
-        table.add_row(*(cell_of(getattr(row, name), column) for name, column in shown))
-    return table
+    heads = (title_of(name, column) for name, column in shown)
+    cells = ([cell_of(getattr(row, name), column) for name, column in shown] for row in rows)
+    return table(heads, cells, texts=wraps)
 
 
 def _fields_of(value: Any) -> dict[str, Text]:

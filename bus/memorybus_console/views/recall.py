@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus_console.operations.preview import PromptPreview, ProviderAnswer
-from memorybus_console.views.render import add_row, cell, grid, line
+from memorybus_console.views.render import cell, line, table
 
 _HOUR_MS = 3_600_000
 _STEPS = (
@@ -96,10 +96,8 @@ def age(at: int | None, now_ms: int) -> str:
 
 def recalled_table(results: Iterable[RecalledItem], now_ms: int) -> Table:
     """Return provider, age and text of each memory; the text column takes the rest of the width."""
-    table = grid("provider", "age", "text", texts=("text",))
-    for result in results:
-        table.add_row(cell(result.provider), cell(age(result.at, now_ms)), line(_text(result)))
-    return table
+    rows = ((each.provider, age(each.at, now_ms), line(_text(each))) for each in results)
+    return table(("provider", "age", "text"), rows, texts=("text",))
 
 
 def memory_details(number: int, item: RecalledItem) -> Padding:
@@ -160,18 +158,14 @@ def outcome_words(answer: ProviderAnswer) -> str:
 
 def prompt_table(preview: PromptPreview) -> Table:
     """Return for each provider how it answered, how long it took, and how much was used of it."""
-    table = grid("provider", "answered", "ms", "said", "in the block", "why", texts=("why",))
-    for answer in preview.answers:
-        style = _STYLES.get(answer.outcome, "red")
-        took = None if answer.ms is None else f"{answer.ms:.0f}"
-        answered = cell(outcome_words(answer), style)
-        add_row(
-            table,
+    heads = ("provider", "answered", "ms", "said", "in the block", "why")
+    rows = (
+        (
             answer.provider,
-            answered,
-            took,
-            answer.memories,
-            answer.given,
-            answer.why or None,
+            cell(outcome_words(answer), _STYLES.get(answer.outcome, "red")),
+            None if answer.ms is None else f"{answer.ms:.0f}",
+            *(answer.memories, answer.given, answer.why or None),
         )
-    return table
+        for answer in preview.answers
+    )
+    return table(heads, rows, texts=("why",))

@@ -6,36 +6,35 @@ from rich.console import RenderableType
 from rich.progress import Progress, TaskID
 from rich.text import Text
 
-from memorybus_console.views.render import grid
+from memorybus_console.views.render import cell, table
 
 MAX_SESSIONS = 200  # how many sessions are listed; --json lists all
 
 
+_HEADS = ("session", "started", "from", "user", "turns", "missing", "undone", "too new", "end")
+
+
 def report_parts(report: ReconcileReport) -> list[RenderableType]:
-    table = grid(
-        "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
-    )
-    for session in report.sessions[:MAX_SESSIONS]:
-        table.add_row(*_cells(session))
     more = len(report.sessions) - MAX_SESSIONS
-    parts: list[RenderableType] = [table] if report.sessions else []
+    rows = map(_cells, report.sessions[:MAX_SESSIONS])
+    parts: list[RenderableType] = [table(_HEADS, rows)] if report.sessions else []
     parts += [Text(f"… and {more} more sessions (--json lists all)", "dim")] if more > 0 else []
     return [*parts, *(Text(line) for line in _summary_lines(report))]
 
 
-def _cells(session: SessionFound) -> list[Text]:
+def _cells(session: SessionFound) -> tuple[object, ...]:
     origin = f"{session.origin} of {session.parent}" if session.parent else session.source
-    return [
-        Text(one_line(session.session, 40)),
-        Text(iso(session.started_at) or "-"),
-        Text(one_line(origin, 48)),
-        Text(one_line(session.user, 20)),
-        Text(str(session.turns)),
-        Text(str(session.missing), style="yellow" if session.missing else ""),
-        Text(str(session.undone) if session.undone else "-"),
-        Text(str(session.recent) if session.recent else "-"),
-        Text("missing" if session.ended else "-"),
-    ]
+    return (
+        one_line(session.session, 40),
+        iso(session.started_at) or None,
+        one_line(origin, 48),
+        one_line(session.user, 20),
+        session.turns,
+        cell(session.missing, "yellow" if session.missing else ""),
+        session.undone or None,
+        session.recent or None,
+        "missing" if session.ended else None,
+    )
 
 
 def _summary_lines(report: ReconcileReport) -> list[str]:

@@ -1,7 +1,7 @@
 """Tables, lines, figures and JSON in the style of all commands; every text is escaped."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -14,18 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 
-def grid(*columns: str, texts: Collection[str] = ()) -> Table:
-    """Return an empty table without a frame, which wraps only the columns `texts`."""
-    return Grid(*columns, texts=texts)
-
-
-def add_row(table: Table, *cells: object) -> None:
-    """Add a row to a table; each cell is escaped and put on one line.
+def table(
+    heads: Iterable[str], rows: Iterable[Iterable[object]], texts: Collection[str] = ()
+) -> Table:
+    """Return a table without a frame, which wraps only the columns `texts`.
 
     Args:
-        cells: a styled `cell`, None for "-", or a value for `str`.
+        rows: their cells: a styled `cell`, None for "-", or a value for `str`.
     """
-    table.add_row(*(value if isinstance(value, Text) else cell(value) for value in cells))
+    made = Grid(*heads, texts=texts)
+    for row in rows:
+        made.add_row(*(value if isinstance(value, Text) else cell(value) for value in row))
+    return made
 
 
 def cell(value: object, style: str = "") -> Text:

@@ -1,6 +1,6 @@
 """Shows people the status: findings first, then figures; pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -23,14 +23,13 @@ from rich.text import Text
 from memorybus_console.result import Column
 from memorybus_console.views.presenter import table_of
 from memorybus_console.views.render import (
-    add_row,
     cell,
     duration,
-    grid,
     line,
     rate,
     remedy,
     settings_source,
+    table,
 )
 
 _UNWRAPPED = 10_000  # a width in which no line is wrapped
@@ -148,15 +147,18 @@ def _ago(at: str | None, now_ms: int) -> str | None:
     return None if at is None else duration((now_ms - parse_timestamp(at)) / 1_000)
 
 
-def _copies(copies: Sequence[ProviderStatus]) -> Iterable[Table]:
-    """Yield the table of the copies, which serve no recalls, if there are any."""
-    if not copies:
-        return
-    table = grid("copy", "of", "backlog", "parked", "lanes")
-    for copy in copies:
-        to_do = None if copy.kept else copy.backlog  # a rollback brings it up to date
-        add_row(table, copy.name, copy.copy_of, to_do, copy.parked_keys, _lanes(copy))
-    yield table
+def _copies(copies: Sequence[ProviderStatus]) -> list[Table]:
+    """Return the table of the copies, which serve no recalls, if there are any."""
+    rows = [
+        # A rollback brings one that is kept up to date: it has nothing to do now.
+        (c.name, c.copy_of, None if c.kept else c.backlog, c.parked_keys, _lanes(c))
+        for c in copies
+    ]
+    return _table_if(("copy", "of", "backlog", "parked", "lanes"), rows)
+
+
+def _table_if(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[Table]:
+    return [table(heads, rows)] if rows else []
 
 
 def _lanes(provider: ProviderStatus) -> str:
@@ -175,28 +177,21 @@ def _remarks(status: Status) -> Iterator[Text]:
     yield from (cell(f"{c.name} is paused, {c.paused}", "dim") for c in status.copies if c.kept)
 
 
-def _workers(workers: Sequence[WorkerStatus], now_ms: int) -> Iterable[Table]:
-    if not workers:
-        return
-    table = grid("worker", "host", "pid", "lanes", "last seen")
-    for each in workers:
-        add_row(table, each.id, each.host, each.pid, each.lanes, _ago(each.heartbeat_at, now_ms))
-    yield table
+def _workers(workers: Sequence[WorkerStatus], now_ms: int) -> list[Table]:
+    rows = [(w.id, w.host, w.pid, w.lanes, _ago(w.heartbeat_at, now_ms)) for w in workers]
+    return _table_if(("worker", "host", "pid", "lanes", "last seen"), rows)
 
 
 def _jobs(jobs: Sequence[JobsStatus], now_ms: int) -> Table:
-    table = grid("queue", "queued", "oldest", "started", "failed", "skipped")
-    for each in jobs:
-        add_row(
-            table,
-            each.queue,
-            each.queued,
-            _ago(each.oldest_at, now_ms),
-            each.started,
+    rows = (
+        (
+            *(each.queue, each.queued, _ago(each.oldest_at, now_ms), each.started),
             cell(each.failed, "red" if each.failing else ""),
             f"{each.skipped}{' (paused)' if each.paused else ''}",
         )
-    return table
+        for each in jobs
+    )
+    return table(("queue", "queued", "oldest", "started", "failed", "skipped"), rows)
 
 
 def _recall_failure_line(jobs: JobsStatus) -> Text:
@@ -204,16 +199,18 @@ def _recall_failure_line(jobs: JobsStatus) -> Text:
     return cell(one_line(text, _MAX_QUOTED_CHARS), "red" if jobs.failing else "dim")
 
 
-def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
+def _prompts(jobs: Sequence[JobsStatus]) -> list[Table]:
     counts = [(each.provider, each.prompts) for each in jobs if each.prompts != PromptCounts()]
-    if not counts:
-        return
-    table = grid("prompts", "warm", "fresh", "late", "no match", "mean wait")
-    for name, prompts in counts:
-        mean = None if prompts.mean_ms is None else f"{prompts.mean_ms:.0f} ms"
-        late = cell(prompts.late, "yellow" if prompts.late else "")
-        add_row(table, name, prompts.warm, prompts.fresh, late, prompts.nothing, mean)
-    yield table
+    rows = [
+        (
+            *(name, prompts.warm, prompts.fresh),
+            cell(prompts.late, "yellow" if prompts.late else ""),
+            prompts.nothing,
+            None if prompts.mean_ms is None else f"{prompts.mean_ms:.0f} ms",
+        )
+        for name, prompts in counts
+    ]
+    return _table_if(("prompts", "warm", "fresh", "late", "no match", "mean wait"), rows)
 
 
 class FittedToScreen:

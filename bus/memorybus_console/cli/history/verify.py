@@ -23,7 +23,7 @@ from memorybus_console.cli.options import (
 )
 from memorybus_console.operations.settings import scope_of
 from memorybus_console.result import Presentation
-from memorybus_console.views.render import grid, line
+from memorybus_console.views.render import line, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,7 +134,5 @@ def _side_by_side(difference: "RecallDifference") -> "Iterator[RenderableType]":
     yield line(f"{difference.query}{'' if difference.same else '  (differs)'}")
     sides = (difference.first, difference.second)
     names = [side.instance for side in sides]
-    table = grid(*names, texts=names)
-    for texts in zip_longest(*(side.texts for side in sides), fillvalue=""):
-        table.add_row(*map(line, texts))
-    yield table
+    rows = zip_longest(*(side.texts for side in sides), fillvalue="")
+    yield table(names, (map(line, texts) for texts in rows), texts=names)

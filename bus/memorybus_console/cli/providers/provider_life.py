@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 from memorybus.processes.reports import TrialStep, TrialTerms
-from memorybus.text.display import one_line
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +13,7 @@ from memorybus_console.cli.answers import ReasonOption, YesOption, act, shown
 from memorybus_console.cli.options import DEFAULT, Common, InstanceOption, not_negative
 from memorybus_console.cli.providers.dialogue import step_line
 from memorybus_console.result import Presentation, Stepwise
-from memorybus_console.views.render import grid
+from memorybus_console.views.render import table
 
 if TYPE_CHECKING:
     from memorybus_console.operations.providers.inventory import ListedProvider
@@ -154,20 +153,15 @@ def run_ls(*, common: Common = DEFAULT) -> "Presentation[list[ListedProvider]]":
 
 
 def _table(providers: "list[ListedProvider]") -> Table:
-    table = grid(
-        "provider", "kind", "delivery", "home", "lanes", "backlog", "note", texts=("note",)
-    )
-    for provider in providers:
-        cells = (
-            *(provider.name, provider.kind, provider.delivery or "never served", _home(provider)),
-            *(
-                f"{provider.lanes_owned}/{provider.lanes}",
-                str(provider.backlog),
-                _note_text(provider),
-            ),
+    rows = (
+        (
+            *(each.name, each.kind, each.delivery or "never served", _home(each)),
+            *(f"{each.lanes_owned}/{each.lanes}", each.backlog, _note_text(each)),
         )
-        table.add_row(*(Text(one_line(cell)) for cell in cells))
-    return table
+        for each in providers
+    )
+    heads = ("provider", "kind", "delivery", "home", "lanes", "backlog", "note")
+    return table(heads, rows, texts=("note",))
 
 
 def _note_text(provider: "ListedProvider") -> str:

@@ -24,7 +24,7 @@ from memorybus_console.cli.providers.dialogue import (
 )
 from memorybus_console.result import Presentation, Remark, Stepwise
 from memorybus_console.views.output import Output
-from memorybus_console.views.render import add_row, grid, line
+from memorybus_console.views.render import line, table
 
 if TYPE_CHECKING:
     from memorybus.config.settings import Settings
@@ -267,12 +267,14 @@ class Setup:
 
 
 def offers_table(offers: Sequence[KindOffer], settings: "Settings") -> Table:
-    table = grid("", "kind", "delivery", "state", "what it is", texts=("what it is",))
-    for number, offer in enumerate(offers, 1):
-        if offer.missing:
-            add_row(table, number, offer.kind, None, None, offer.missing)
-            continue
-        state = _LOCAL if offer.placement == "local" else "any worker"
-        here = " It is set up already." if offer.kind in settings.providers else ""
-        add_row(table, number, offer.kind, offer.delivery, state, offer.summary + here)
-    return table
+    heads = ("", "kind", "delivery", "state", "what it is")
+    rows = ((n, offer.kind, *_described(offer, settings)) for n, offer in enumerate(offers, 1))
+    return table(heads, rows, texts=("what it is",))
+
+
+def _described(offer: KindOffer, settings: "Settings") -> tuple[str | None, str | None, str]:
+    if offer.missing:
+        return None, None, offer.missing
+    state = _LOCAL if offer.placement == "local" else "any worker"
+    here = " It is set up already." if offer.kind in settings.providers else ""
+    return offer.delivery, state, offer.summary + here
