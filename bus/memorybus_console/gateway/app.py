@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -52,6 +53,7 @@ _Endpoint = Callable[[Request], Awaitable[Response]]
 _Answer = Callable[[Request, ApiCaller], Awaitable[Response]]
 
 
+@dataclass
 class Api:
     """Answers requests below `PREFIX`.
 
@@ -64,21 +66,14 @@ class Api:
         clock: time.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        gate: Gate,
-        threads: RequestThreads,
-        settings: Settings,
-        ends: asyncio.Event,
-        clock: Clock = SYSTEM,
-    ) -> None:
-        self._gateway = gateway
-        self._gate = gate
-        self._threads = threads
-        self._settings = settings
-        self._ends = ends
-        self._clock = clock
+    gateway: Gateway
+    gate: Gate
+    threads: RequestThreads
+    settings: Settings
+    ends: asyncio.Event
+    clock: Clock = SYSTEM
+
+    def __post_init__(self) -> None:
         self._streams = CapacityLimiter(MOST_STREAMS)
         self._open_streams = 0
         self._document = msgspec.json.encode(openapi_document(version("memorybus")))
@@ -114,13 +109,13 @@ class Api:
         """Return an endpoint that answers callers with a right, and records each request."""
 
         async def endpoint(request: Request) -> Response:
-            began, key_id = self._clock.monotonic(), ""
+            began, key_id = self.clock.monotonic(), ""
             try:
-                caller = await run_in_threadpool(self._gate.admit, request, right)
+                caller = await run_in_threadpool(self.gate.admit, request, right)
                 key_id = caller.key.id
                 response = await answer(request, caller)
             except (MemoryBusError, msgspec.MsgspecError, problems.RequestRefused) as error:
-                response = respond(problems.problem_of(error, self._settings.secrets))
+                response = respond(problems.problem_of(error, self.settings.secrets))
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception:
@@ -129,7 +124,7 @@ class Api:
             _log.info(
                 "gateway: key=%s %s %s %s %d ms",
                 *(key_id or "-", request.method, request.scope["route"].path),
-                *(response.status_code, round((self._clock.monotonic() - began) * 1_000)),
+                *(response.status_code, round((self.clock.monotonic() - began) * 1_000)),
             )
             return response
 
@@ -141,7 +136,7 @@ class Api:
         async def answer(request: Request, caller: ApiCaller) -> Response:
             body = await read_body(request) if route.has_body else None
             asked = await run_in_threadpool(read_request, kind, request, body)
-            result = await self._threads.run(caller.key, route.run, self._gateway, caller, asked)
+            result = await self.threads.run(caller.key, route.run, self.gateway, caller, asked)
             if result is None:
                 return Response(status_code=route.status)
             return respond_json(msgspec.json.encode(result), route.status)
@@ -152,15 +147,15 @@ class Api:
 
     async def _export(self, request: Request, caller: ApiCaller) -> Response:
         asked = read_request(ExportEvents, request)
-        scope = self._gateway.scope(caller, asked)
+        scope = self.gateway.scope(caller, asked)
         query = Query(users=(scope.user,), agents=(scope.agent,), workspaces=(scope.workspace,))
         handle, name = tempfile.mkstemp(prefix="memorybus-export-", suffix=".jsonl")
         os.close(handle)
         path = Path(name)
         try:
             wanted = ExportRequest(query=query, file=path)
-            act = (run_export, self._settings, wanted, lambda _: None, lambda: None)
-            done = await self._threads.run(caller.key, *act)
+            act = (run_export, self.settings, wanted, lambda _: None, lambda: None)
+            done = await self.threads.run(caller.key, *act)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -177,7 +172,7 @@ class Api:
         if self._open_streams >= MOST_STREAMS:
             detail = f"{MOST_STREAMS} streams of events are open; end some, or ask again later"
             raise problems.RequestRefused(503, "TooManyStreams", detail)
-        events = self._events(asked, self._gateway.scope(caller, asked), request)
+        events = self._events(asked, self.gateway.scope(caller, asked), request)
         first = await anext(events)  # before the status is sent: Redis may be away
         return StreamingResponse(_continued(first, events), media_type=TAIL.media)
 
@@ -189,12 +184,12 @@ class Api:
         They end when the caller leaves, the server or the key ends, or Redis is away.
         """
         wanted = journal.EventSelection(asked.session or None, asked.type or None)
-        history = await run_in_threadpool(journal.open_history, self._settings)
+        history = await run_in_threadpool(journal.open_history, self.settings)
         with closing(history), self._counted_stream():
             places = journal.ReadPositions.behind_heads(await run_in_threadpool(history.log.heads))
-            silent_since = self._clock.monotonic()
+            silent_since = self.clock.monotonic()
             yield b": from now on\n\n"
-            while not (self._ends.is_set() or await request.is_disconnected()):
+            while not (self.ends.is_set() or await request.is_disconnected()):
                 try:
                     read = partial(self._read_new, request, history.log, places)
                     events = await run_sync(read, limiter=self._streams)
@@ -202,10 +197,10 @@ class Api:
                     return
                 for event in events:
                     if owns(scope, event) and wanted.wants(event):
-                        silent_since = self._clock.monotonic()
+                        silent_since = self.clock.monotonic()
                         yield _server_sent(event)
-                if self._clock.monotonic() - silent_since > _TAIL_SECONDS:
-                    silent_since = self._clock.monotonic()
+                if self.clock.monotonic() - silent_since > _TAIL_SECONDS:
+                    silent_since = self.clock.monotonic()
                     yield b": still here\n\n"
 
     @contextmanager
@@ -220,7 +215,7 @@ class Api:
         self, request: Request, log: EventLog, places: journal.ReadPositions
     ) -> list[LoggedEvent]:
         """Wait a moment for events, if the caller's key is still valid."""
-        self._gate.find_key(request, TAIL.right)
+        self.gate.find_key(request, TAIL.right)
         return list(journal.read_new(log, places))
 
 

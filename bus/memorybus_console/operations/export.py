@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -155,10 +156,9 @@ def _read_memories(
 
 def _each_owner(query: Query) -> Iterator[RecallRequest]:
     """Yield all combinations of a query's people, agents and workspaces; None stands for any."""
-    for user in query.users or (None,):
-        for agent in query.agents or (None,):
-            for workspace in query.workspaces or (None,):
-                yield RecallRequest(query="", agent=agent, user=user, workspace=workspace)
+    wanted = (names or (None,) for names in (query.users, query.agents, query.workspaces))
+    for user, agent, workspace in product(*wanted):
+        yield RecallRequest("", agent, user, workspace)
 
 
 def _read_kept(

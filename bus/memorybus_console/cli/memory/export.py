@@ -9,7 +9,7 @@ from memorybus.errors import ConfigError
 from memorybus.text.times import parse_timestamp
 
 from memorybus_console.cli.answers import shown
-from memorybus_console.cli.failures import note_on_interrupt
+from memorybus_console.cli.failures import note_on_interrupt, show_stage
 from memorybus_console.cli.options import DEFAULT, Common, check_time, to_absolute_time
 from memorybus_console.result import Presentation, Remark, unread_notes
 
@@ -103,11 +103,8 @@ def run_export(
         file=file,
     )
     interrupted = _INTERRUPTED if file is not None else "interrupted: this is not all of it"
-    with note_on_interrupt(output, interrupted), output.progress("lines") as bar:
-        task = bar.add_task("export", total=None)
-        export = export_lines(
-            common.settings(), request, output.pipe_line, lambda: bar.advance(task)
-        )
+    with note_on_interrupt(output, interrupted), show_stage(output, "export", "lines") as step:
+        export = export_lines(common.settings(), request, output.pipe_line, step)
     return Presentation(export, (), notes=_notes(export), code=int(not export.whole))
 
 
