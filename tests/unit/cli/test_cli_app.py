@@ -74,6 +74,15 @@ def test_every_command_gives_an_example(words, capsys):
     assert f"memorybus {' '.join(words)}" in shown.partition("For example")[2]
 
 
+@pytest.mark.parametrize("group", ["events", "sessions", "provider", "dlq"])
+@pytest.mark.slow(reason="runs the help of every command")
+def test_a_group_explains_itself(group, capsys):
+    """--help works for a group of commands, too."""
+    assert main([group, "--help"]) == OK
+
+    assert "Usage" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("command", ["up", "worker"])
 def test_a_command_without_a_result_says_what_json_prints(command, capsys):
     """What goes on until it is stopped prints readiness, not a result."""
