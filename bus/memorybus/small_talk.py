@@ -302,10 +302,11 @@ def kind_of(prompt: str) -> PromptKind:
     text = prompt.strip()
     if not text:
         return "blank"
-    if _consists_of(_ADVERBS.sub("", text), _PROFILE):
+    phrases, plain = _phrases_in(text), _ADVERBS.sub("", text)
+    if not _PROFILE.isdisjoint(phrases if plain == text else _phrases_in(plain)):
         return "profile"
-    if says_nothing(text):
-        if _consists_of(text, _GREETINGS):
+    if _say_nothing(phrases, text):
+        if not _GREETINGS.isdisjoint(phrases):
             return "greeting"
         if len(text) <= _MAX_PROMPT_CHARS:
             return "trivial"
@@ -318,7 +319,13 @@ def says_nothing(text: str) -> bool:
     >>> says_nothing("Noted."), says_nothing("Noted: the dentist is on Monday.")
     (True, False)
     """
-    return _consists_of(text, _TRIVIAL, but=_PROFILE) or not any(map(str.isalnum, text))
+    return _say_nothing(_phrases_in(text), text)
+
+
+def _say_nothing(phrases: Sequence[str], text: str) -> bool:
+    if _TRIVIAL.isdisjoint(phrases):
+        return not any(map(str.isalnum, text))
+    return _PROFILE.isdisjoint(phrases)
 
 
 def asks_for_profile(prompt: str) -> bool:
@@ -330,9 +337,10 @@ def asks_for_profile(prompt: str) -> bool:
     return kind_of(prompt) == "profile"
 
 
-def _consists_of(text: str, wanted: frozenset[str], but: frozenset[str] = frozenset()) -> bool:
+def _phrases_in(text: str) -> Sequence[str]:
+    """Return the known phrases of which a short text consists; none if it has other words."""
     if len(text) > _MAX_CHARS:
-        return False
+        return ()
     words: list[str] = []
     for match in _WORD.finditer(text.casefold()):
         word = match[0]
@@ -341,9 +349,8 @@ def _consists_of(text: str, wanted: frozenset[str], but: frozenset[str] = frozen
         elif _UNSPACED.fullmatch(word) and not _RUN.sub("", word):
             words += _RUN.findall(word)
         elif any(map(str.isalnum, word)):  # nearly every text ends here
-            return False
-    phrases = _phrases_of(words)
-    return not wanted.isdisjoint(phrases) and but.isdisjoint(phrases)
+            return ()
+    return _phrases_of(words)
 
 
 def _phrases_of(words: Sequence[str]) -> list[str]:
