@@ -107,7 +107,8 @@ class Preloaded:
     def send_signal(self, number: signal.Signals) -> None:
         """Send it a signal, unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended just now
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """Send it SIGKILL, unless it has ended."""

@@ -1,5 +1,7 @@
 """The helpers that other tests rely on can fail, and say why."""
 
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 import redis
 from helpers.faults.crew import PATH
+from helpers.processes.preloaded import Preloaded
 from helpers.processes.scratch import keep_files_in_memory
 from helpers.processes.waiting import wait_until
 from helpers.redis.leaks import leaked_keys
@@ -79,6 +82,16 @@ def test_orphans_are_found_and_killed(spawn):
     assert [process.pid for process in spawn.descendants()] == [orphan]
     spawn.end_all()
     assert spawn.descendants() == []
+
+
+def test_a_signal_for_a_forked_program_that_has_just_ended_is_no_error():
+    """Whoever forked a program knows its end first, so a signal may come too late."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b'{"pid": %d}\n' % ended.pid)
+        Preloaded(ours).send_signal(signal.SIGTERM)
 
 
 @pytest.mark.slow(reason="starts processes")
