@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import pytest
 from memorybus_console.cli.app import main
 
 
@@ -70,6 +72,13 @@ def run_command(
     ):
         code = main(list(words))
     return Ran(code, output.decode(), out.decode(), err.decode())
+
+
+def result_of(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    """Run a command with --json in this environment; return its exit code and what it prints."""
+    capsys.readouterr()
+    code = main([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
 
 
 def _text(pipe: _Pipe) -> io.TextIOWrapper:

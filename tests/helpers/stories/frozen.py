@@ -74,7 +74,7 @@ _OF_THE_COMMAND: Mapping[str, frozenset[str]] = {
     "insights": frozenset(("activity", "hours", "longest", "recall")),
     "recall": frozenset(("session", "waited_ms")),
     "schema": frozenset(("$defs",)),
-    "status": frozenset(("memory", "disk", "lanes", "lanes_owned")),
+    "status": frozenset(("disk", "used", "limit_from", "lanes", "lanes_owned")),
 }
 """Fields of single commands whose values depend on the machine, too, or have tests of their own."""
 

@@ -11,10 +11,7 @@ from typing import Any
 import msgspec
 import uvicorn
 from memorybus.config.settings import Settings
-from memorybus.events import OperatorActed
 from memorybus.health.metrics_server import Address
-from memorybus.log.stream import EventLog
-from memorybus.redis.connect import connect_redis
 from memorybus_console.gateway.opening import open_gateway
 from memorybus_console.web import serving
 
@@ -111,13 +108,3 @@ def looked_at(settings: Settings) -> Iterator[Visitor]:
     with served(msgspec.structs.replace(settings, page_token=HASH)) as visitor:
         visitor.headers["Authorization"] = f"Bearer {TOKEN}"
         yield visitor
-
-
-def told(settings: Settings) -> list[OperatorActed]:
-    """Return what the log was told of acts."""
-    redis = connect_redis(settings)
-    log = EventLog(redis, settings)
-    found = [one for p in range(settings.partitions) for one in log.read(p, "0-0", 100)]
-    redis.close()
-    acts = [one.envelope.event for one in sorted(found, key=lambda one: one.envelope.id)]
-    return [one for one in acts if isinstance(one, OperatorActed)]

@@ -18,6 +18,7 @@ from helpers.processes.commands import Ran, run_command
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import Log
+from helpers.stories.described import troubles
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
 from memorybus.health.monitor import read_status
@@ -153,6 +154,16 @@ def result(done: Done) -> dict:
     return json.loads(done.stdout)
 
 
+def ends_whole(child: Child, how: signal.Signals, spawn: Spawn, data_dir: Path) -> bool:
+    """Say whether a signal ends `up`, its server, its workers and their jobs, with exit code 0."""
+    socket = data_dir / "redis" / "redis.sock"
+    assert is_listening(socket)
+    child.send(how)
+    assert child.wait() == 0
+    wait_until(lambda: spawn.descendants() == [], "no process is left")
+    return not is_listening(socket)
+
+
 def told(child: Child) -> list[dict]:
     """Return the lines of JSON that a child has written, whatever it logged between and behind."""
     lines = child.output().splitlines(keepends=True)
@@ -180,8 +191,8 @@ def test_the_demo_prints_one_object_and_leaves_nothing(run, spawn, short_dir):
     done = run("demo", "--json")
     shown = result(done)
 
+    assert not list(troubles(("demo",), done.stdout))
     assert "lanes taken" not in done.stderr  # its worker's log is not what the demo shows
-    assert set(shown) == {"published", "applied", "caught_up", "recalled", "seconds"}
     assert shown["published"] >= 20
     assert shown["applied"] == {"builtin": shown["published"], "holographic": shown["published"]}
     assert "calcium sulfonate" in shown["recalled"]
@@ -201,21 +212,6 @@ def test_an_interrupted_demo_leaves_nothing(spawn, env, short_dir):
     assert "Traceback" not in child.output()
     assert list(short_dir.glob("memorybus-*")) == []
     assert spawn.descendants() == []
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_up_stops_whole(how, spawn, env, short_dir):
-    """Ctrl-C and SIGTERM end the server, the worker and its jobs; the exit code is 0."""
-    child = spawn(*CLI, "up", "--json", env=env)
-    child.wait_output('"ready"', timeout=30)
-    socket = short_dir / "redis" / "redis.sock"
-    assert is_listening(socket)
-
-    child.send(how)
-
-    assert child.wait() == 0
-    assert not is_listening(socket)
-    wait_until(lambda: spawn.descendants() == [], "no process is left")
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="signals that wait: Linux")
@@ -261,20 +257,6 @@ def test_a_second_up_is_refused(shared):
     assert shared.up.alive
 
 
-def test_up_restarts_a_worker_that_died(up, spawn):
-    """A killed worker is replaced, and told of."""
-    ready = told(up)[0]
-    psutil.Process(ready["worker_pid"]).kill()
-
-    up.wait_output("another starts in")
-
-    def replaced() -> bool:
-        lines = told(up)
-        return len(lines) > 1 and lines[-1]["worker_pid"] != ready["worker_pid"]
-
-    wait_until(replaced, "another worker is ready", timeout=30)
-
-
 def test_the_same_file_twice_adds_nothing(shared):
     """Ingest is idempotent: the second time the log does not grow (G2)."""
     assert [(report["new_events"], report["level"]) for report in shared.reports] == [
@@ -284,8 +266,9 @@ def test_the_same_file_twice_adds_nothing(shared):
     for words, first in zip(shared.files, shared.reports, strict=True):
         second = result(shared.run("ingest", *words, "--json"))
         assert (second["new_events"], second["turns"]) == (0, first["turns"])
-    providers = result(shared.run("status", "--json"))["providers"]
-    assert {(p["applied"], p["backlog"]) for p in providers} == {(3 + 4, 0)}
+    status = result(shared.run("status", "--json"))
+    assert {(p["applied"], p["backlog"]) for p in status["providers"]} == {(3 + 4, 0)}
+    assert status["disk"].keys() == {"free", "aof"}
 
 
 def test_what_was_ingested_is_recalled_within_its_scope(shared):
@@ -308,76 +291,6 @@ def test_what_was_ingested_is_recalled_within_its_scope(shared):
     assert not any("quince" in one["text"] for one in nobody["results"])
 
 
-def test_a_malformed_file_stops_nobody_else(up, run, tmp_path):
-    """A file of which nothing can be read is named, the other file is published; exit code 1."""
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text("{oops\n")
-    good = write(tmp_path / "good.jsonl", *FERRY)
-
-    done = run("ingest", bad, good, "--json")
-
-    assert done.returncode == 1
-    assert f"{bad}:1: not JSON" in done.stderr
-    report = json.loads(done.stdout)
-    assert (report["files"], report["new_events"]) == (1, 3)
-
-
-def test_the_status_has_its_stable_shape(up, run):
-    """The JSON of `status` carries exactly the promised fields."""
-    status = result(run("status", "--json"))
-
-    assert {name: _fields(value) for name, value in status.items()} == {
-        "redis": {"url", "version", "durability", "product"},
-        "spool": {"events", "bytes", "oldest_at"},
-        "partitions": 16,
-        "providers": {
-            "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
-            "discarded", "work", "lanes", "lanes_owned", "failing", "reports", "paused", "live",
-            "copy_of", "kept", "busiest", "busiest_backlog", "rate", "seconds_left",
-            "failing_since", "refused", "waiting_behind",
-        },
-        "workers": {"id", "host", "pid", "lanes", "heartbeat_at", "version"},
-        "jobs": {
-            "provider",
-            "queue",
-            "queued",
-            "started",
-            "failed",
-            "oldest_at",
-            "failing",
-            "skipped",
-            "paused",
-            "failed_at",
-            "error",
-            "prompts",
-        },
-        "alarms": [],
-        "log": {"published", "entries", "bytes", "oldest_at", "duplicates", "conflicts"},
-        "continuity": {"log", "gaps"},
-        "memory": {
-            "used", "limit", "limit_from",
-        },
-        "disk": {"free", "aof"},
-        "archive": {
-            "working", "error", "damaged", "hindered", "place", "home", "sealed", "unsealed",
-            "oldest_unsealed_at", "segments", "bytes",
-        },
-        "copies": [],
-        "spools": {"host", "spool"},
-        "canary_at": None,
-        "model": None,
-        "settings_file": "",
-        "published_rate": None,
-        "gone": [],
-    }  # fmt: skip
-    assert status["redis"]["durability"] == "aof:everysec"
-
-
-def _fields(value: object) -> object:
-    one = value[0] if isinstance(value, list) and value else value
-    return set(one) if isinstance(one, dict) else one
-
-
 def test_events_and_sessions_can_be_looked_at(shared):
     """The log lists what was ingested, newest last, and the lineage as a tree."""
     run = shared.run
@@ -391,19 +304,6 @@ def test_events_and_sessions_can_be_looked_at(shared):
     assert [turn["event"]["user"] for turn in turns] == ["Three of them have blossomed."]
     assert {"seven:session_2"} <= {one["session"] for one in sessions}
     assert run("sessions", "tree", "nobody").returncode == 1
-
-
-def test_a_replay_applies_everything_again_elsewhere(up, run, tmp_path):
-    """The log applied into a fresh instance gives as many events as were published (G8)."""
-    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--json"))
-
-    words = ("replay", "--provider", "holographic", "--into", "again", "--json")
-    assert result(run(*words))["total"] == 3
-
-    again = json.loads(run(*words, "--yes").stdout.splitlines()[-1])
-    assert (again["finished"], again["done"]) == (True, 4), (
-        "three events, and the record of the act"
-    )
 
 
 def test_the_doctor_hears_the_canary_and_nobody_else_does(up, run, env):
@@ -455,15 +355,14 @@ def test_a_worker_without_redis_names_the_remedy(words, said, kind, spawn, env):
 
 
 def test_up_logs_as_the_settings_file_says(spawn, env, short_dir):
-    """Form and level of log lines come from the file, for `up` and its workers, too."""
+    """Form and level of log lines come from the file, also for workers; Ctrl-C ends all of them."""
     said = {name: env[name] for name in ("MEMORYBUS_DATA_DIR", "TMPDIR")}
     (short_dir / "memorybus.toml").write_text('log = "json"\nlog_level = "debug"\n')
     named = {"MEMORYBUS_CONFIG": str(short_dir / "memorybus.toml")}
     child = spawn(*CLI, "up", "--json", env=said | named)
     child.wait_output('"ready"', timeout=30)
-    child.send(signal.SIGINT)
 
-    assert child.wait() == 0
+    assert ends_whole(child, signal.SIGINT, spawn, short_dir)
     lines = [json.loads(line) for line in child.output().splitlines() if line.startswith("{")]
     assert any("lanes taken" in line.get("event", "") for line in lines)
     assert not [line for line in child.output().splitlines() if "[info" in line]
@@ -674,8 +573,8 @@ def test_a_forgotten_person_s_turns_stay_out_when_redis_is_away(run, env, spawn,
     assert "Ilse" not in run("events", "ls", "--json").stdout
 
 
-def test_spooled_events_are_sent_by_the_next_up(env, spawn):
-    """What was published without Redis is applied once there is one (G1)."""
+def test_an_up_sends_what_is_spooled_replaces_what_dies_and_stops_whole(env, spawn, short_dir):
+    """G1: events of before are applied, a killed worker is replaced and named, SIGTERM ends all."""
     settings = Settings(data_dir=Path(env["MEMORYBUS_DATA_DIR"]))
     with MemoryBus.connect(settings) as bus:
         session = bus.session("ferry")
@@ -690,3 +589,9 @@ def test_spooled_events_are_sent_by_the_next_up(env, spawn):
         return all(one.applied == 3 for one in read_status(settings).providers)
 
     wait_until(arrived, "both providers have applied the spooled events", timeout=30)
+
+    first = told(child)[0]["worker_pid"]
+    psutil.Process(first).kill()
+    child.wait_output("another starts in")
+    wait_until(lambda: told(child)[-1]["worker_pid"] != first, "another worker is ready", 30)
+    assert ends_whole(child, signal.SIGTERM, spawn, short_dir)

@@ -8,21 +8,21 @@ import pytest
 from helpers.stories.described import closed, command_of, troubles, values
 from helpers.stories.everything import COPY, Everything, everything
 from helpers.stories.frozen import differences, freeze, write_frozen
-from helpers.stories.scenario import NAME, environ
+from helpers.stories.scenario import NAME
 from memorybus_console.cli.app import build_app
 from memorybus_console.cli.schema import commands_with_json, schema_of
 
 ELSEWHERE = {
-    "demo": "starts a Redis: see below",
+    "demo": "starts a Redis; tests/integration/cli/test_cli.py",
     "key revoke": "needs the id of a key; tests/integration/gateway",
     "hermes setup": "needs a Hermes; tests/hermes/test_command.py",
     "events tail": "prints what `events ls` prints, without an end",
     "provider remove": "needs an instance that is gone; tests/integration/operations/providers",
     "provider setup": "writes a settings file; tests/integration/cli/providers",
-    "serve": "runs until it is stopped: see below",
-    "up": "runs until it is stopped: see below",
+    "serve": "runs until it is stopped; tests/integration/web/test_serve_command.py",
+    "up": "runs until it is stopped; tests/integration/workers/processes/test_supervisor.py",
     "whatif": "needs a record that is not archived; tests/integration/recall/test_shown_prompts.py",
-    "worker": "runs until it is stopped: see below",
+    "worker": "runs until it is stopped; tests/integration/workers/processes/test_supervisor.py",
 }
 """Commands whose output is looked at elsewhere, and why not here."""
 
@@ -124,32 +124,6 @@ def test_every_command_prints_what_the_schema_says(
             write_frozen(command, frozen)
     changed = [line for command in printed for line in differences(command, printed[command])]
     assert not changed, "\n".join(changed)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("up", "--metrics", "127.0.0.1:0"),
-        ("worker", "--processes", "2", "--metrics", "127.0.0.1:0"),
-        ("serve", "--port", "0"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_what_runs_until_it_is_stopped_says_so_by_the_schema(
-    redis_client, make_settings, spawn, words
-):
-    """The line of JSON by which a program learns that all is ready is the documented one."""
-    settings = make_settings(providers=("builtin",))
-    child = spawn("-m", "memorybus", *words, "--json", env=environ(settings))
-    child.wait_output("}\n")
-    line = next(line for line in child.output().splitlines() if line.startswith("{"))
-    assert not list(troubles(words, line))
-
-
-def test_the_demo_tells_what_it_did(make_settings, tmp_path):
-    """The demo's result is the documented one."""
-    said = Everything(make_settings(), tmp_path, "").run("demo", "--json")
-    assert not list(troubles(("demo",), said.out))
 
 
 def test_a_failure_is_what_the_schema_says(make_settings, tmp_path):

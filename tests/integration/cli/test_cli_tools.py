@@ -1,6 +1,9 @@
 """``memorybus tools``: the tools of real providers, listed and called by hand."""
 
+from collections.abc import Iterator
+
 import pytest
+from helpers.stories.world import World, standing_world
 
 WRITES = {
     "memory_search": False,
@@ -18,14 +21,15 @@ WRITES = {
 }
 
 
-@pytest.fixture(name="world")
-def _world(make_world):
-    return make_world(providers=("holographic",))
+@pytest.fixture(name="world", scope="module")
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with standing_world(tmp_path_factory.mktemp("logs"), providers=("holographic",)) as world:
+        world.worker()
+        yield world
 
 
 def test_tools_are_listed_and_called(world):
     """What one call writes the next one finds, within the person's scope and no other's."""
-    world.worker()
     listed = world.result("tools", "ls")
     assert {row["name"]: row["writes"] for row in listed} == WRITES
 
@@ -42,20 +46,19 @@ def test_tools_are_listed_and_called(world):
 
 def test_a_call_that_fails_is_told_with_its_exit_code(world):
     """An unknown tool and wrong arguments are results that say so: exit code 1."""
-    assert world.result("tools", "ls") == []
-    world.worker()
     unknown = world.result("tools", "call", "memory_burn", code=1)
     wrong = world.result("tools", "call", "memory_search", "--arg", "limit=many", code=1)
     assert unknown["error"] == "memory has no tool 'memory_burn'"
     assert "memory_search" in wrong["error"]
 
 
-def test_tools_are_shown_to_people(world):
+def test_tools_are_shown_to_people(world, make_world):
     """A table says what reads and what writes; without a worker it says what to start."""
-    none = world.run("tools", "ls")
+    nobody = make_world(providers=("holographic",))
+    assert nobody.result("tools", "ls") == []
+    none = nobody.run("tools", "ls")
     assert none.returncode == 0
     assert "memorybus up" in none.stderr
-    world.worker(jobs=0)
     listed = world.run("tools", "ls")
     assert listed.returncode == 0
     assert {"memory_search", "reads", "writes"} <= set(listed.stdout.split())

@@ -11,6 +11,7 @@ from helpers.faults.scale import QUICK
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.clusters import RedisCluster, running
+from helpers.stories.published import published
 from helpers.stories.scenario import (
     NAME,
     PATIENT,
@@ -99,15 +100,6 @@ def letters(settings: Settings) -> list[str]:
         desk.close()
 
 
-def recorded_decisions(settings: Settings) -> list[DeadLetterResolved]:
-    """Return what the log was told of operators' decisions."""
-    client = connect_redis(settings)
-    log = EventLog(client, settings)
-    events = [e.envelope.event for p in range(settings.partitions) for e in log.read(p)]
-    client.close()
-    return [event for event in events if isinstance(event, DeadLetterResolved)]
-
-
 @every_kind
 def test_a_retry_drains_in_order_once(redis_client, make_settings, flag, run, kind):
     """G3, G4, G6: once the provider is well, one command applies what waits, in order, once."""
@@ -172,7 +164,7 @@ def test_a_discard_frees_what_waits(redis_client, make_settings, flag, run, kind
         events = EventLog(redis_client, settings).read(0)
         status = read_status(settings).providers[0]
         assert (status.applied, status.backlog) == (len(events) - 1, 0), "all but the discarded"
-        (decision,) = recorded_decisions(settings)
+        (decision,) = published(settings, DeadLetterResolved)
     assert (decision.event_id, decision.action, decision.reason) == (event, "discard", "test data")
     assert "@" in decision.operator
     assert letters(settings) == []
@@ -199,7 +191,7 @@ def test_an_edited_event_is_applied_in_place(
         assert done.code == OK, done.err
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["harmless", "after"]
-    (decision,) = recorded_decisions(settings)
+    (decision,) = published(settings, DeadLetterResolved)
     assert (decision.action, decision.replacement["user"]) == ("edit", "harmless")
 
 

@@ -12,13 +12,12 @@ import pytest
 from helpers.making import MakeSettings
 from helpers.processes.stalls import MARGIN
 from helpers.processes.waiting import wait_until
+from helpers.stories.published import envelopes, published
 from helpers.stories.scenario import patient, wait_applied, worker
 from helpers.web.gateway import Api, gateway, key_ring, make_key, turn
-from helpers.web.pages import told
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
-from memorybus.log.stream import EventLog
 from memorybus_console.gateway.access import MOST_OF_A_KEY
 from memorybus_console.gateway.app import MOST_BODY_BYTES, MOST_STREAMS
 from memorybus_console.gateway.keys import RIGHTS
@@ -56,13 +55,6 @@ def of_ann(kind: str, **fields: Any) -> dict[str, Any]:
     return {"session": "s", "user": "ann", "event": {"type": kind, **fields}}
 
 
-def logged(settings: Settings, client: Any) -> list[Any]:
-    """Return the envelopes of the log."""
-    log = EventLog(client, settings)
-    entries = [one for p in range(settings.partitions) for one in log.read(p, "0-0", 1_000)]
-    return [one.envelope for one in entries]
-
-
 def test_what_is_published_is_recalled_for_this_person_alone(spawn, settings, redis_client):
     """A turn that one request publishes stands in the block of another, of this person only."""
     worker(spawn, settings, jobs=1)
@@ -98,7 +90,7 @@ def test_a_request_that_is_sent_again_adds_nothing(settings, redis_client):
             api.post("/events", own)
     ids = [[one["event_id"] for one in reply["receipts"]] for reply in (first, again)]
     assert ids[0] == ids[1]
-    texts = sorted(getattr(one.event, "user", "") for one in logged(settings, redis_client))
+    texts = sorted(getattr(one.event, "user", "") for one in envelopes(settings))
     assert texts == ["", "One.", "Three.", "Two."]  # the first is the session's start
 
 
@@ -122,7 +114,7 @@ def test_a_step_of_a_session_that_is_sent_again_is_taken_once(settings, redis_cl
             del receipt["sequence"]  # each has its own
         assert first == again
         api.post("/events", {"events": [turn("s", "ann", "Two.")], "level": "logged"})
-    kinds = [type(entry.event).__name__ for entry in logged(settings, redis_client)]
+    kinds = [type(entry.event).__name__ for entry in envelopes(settings)]
     assert len(kinds) == 4, kinds  # a start, two turns and the step
 
 
@@ -157,7 +149,7 @@ def test_a_session_is_branched_switched_compressed_and_undone(settings, redis_cl
         ).body
         assert moved["session"]["root"] == "t"
         api.post("/events", {"events": [turn("t", "ann", "Two.")], "level": "logged"})
-    switched = [one for one in logged(settings, redis_client) if hasattr(one.event, "retracted")]
+    switched = [one for one in envelopes(settings) if hasattr(one.event, "retracted")]
     assert [one.event.retracted for one in switched if one.event.rewound] == [(event_id,)]
 
 
@@ -284,9 +276,7 @@ def test_a_key_whose_requests_wait_keeps_no_other_waiting(settings, redis_client
             caller = waiting.enter_context(closing(HTTPConnection(api.address, timeout=60)))
             headers = {"authorization": f"Bearer {ann}", "content-type": "application/json"}
             caller.request("POST", "/v1/events", json.dumps(body).encode(), headers)
-        wait_until(
-            lambda: len(logged(settings, redis_client)) >= MOST_OF_A_KEY, "as many wait as may"
-        )
+        wait_until(lambda: len(envelopes(settings)) >= MOST_OF_A_KEY, "as many wait as may")
         began = time.monotonic()
         assert {api.get("/tools").status for _ in range(5)} == {200}
         assert time.monotonic() - began < 4 + MARGIN
@@ -424,7 +414,7 @@ def test_an_act_is_planned_confirmed_and_recorded(settings):
         assert plan["executed"] is False
         paused = api.post("/acts/pause-provider", {"arguments": {"name": "holographic"}}).body
         assert paused["paused"] is True
-    acts = [one for one in told(settings) if isinstance(one, OperatorActed)]
+    acts = published(settings, OperatorActed)
     assert [(act.act, act.operator) for act in acts] == [
         ("pause provider", f"key:{api.key.split('_')[1]}")
     ]

@@ -1,18 +1,16 @@
 """What a prompt would be given, asked by an operator: the same as the session's own prompt gets."""
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.making import MakeSettings
-from helpers.processes.commands import Ran, run_command
 from helpers.processes.waiting import wait_until
-from helpers.stories.scenario import NAME, PATIENT, environ, recorded, worker
+from helpers.stories.scenario import NAME, PATIENT, recorded, worker
+from helpers.stories.world import World, standing_world
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.recall.health import read_counts
-from memorybus.redis.keys import Keys
 from memorybus_console.operations.preview import Asker, PromptPreview, preview_prompt
 
 HOLO = "holographic"
@@ -23,9 +21,14 @@ WAIT = 4.0
 """Seconds that a prompt waits for a provider that hangs."""
 
 
-@pytest.fixture(name="sure")
-def _sure(redis_url: str, make_settings: MakeSettings) -> Settings:
-    return make_settings(url=redis_url, providers=(HOLO,), user="ana", **SURE)
+@pytest.fixture(name="world", scope="module")
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Return a bus that recalls the fact for ana."""
+    more = {"providers": (HOLO,), "user": "ana", **SURE}
+    with standing_world(tmp_path_factory.mktemp("logs"), **more) as world:
+        world.worker()
+        say(world.settings)
+        yield world
 
 
 def remembered(settings: Settings, who: Asker = ANA) -> PromptPreview:
@@ -46,10 +49,9 @@ def say(settings: Settings) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_an_operator_sees_the_very_block_of_the_next_prompt(sure, spawn, redis_client):
+def test_an_operator_sees_the_very_block_of_the_next_prompt(world):
     """The block is byte for byte the session's own; each memory says why, and from which event."""
-    worker(spawn, sure, jobs=1)
-    say(sure)
+    sure = world.settings
     found = remembered(sure)
     [one] = found.answers
     assert (one.provider, one.outcome, one.why) == (HOLO, "fresh", "")
@@ -58,20 +60,31 @@ def test_an_operator_sees_the_very_block_of_the_next_prompt(sure, spawn, redis_c
     [item] = [item for item in found.items if "Admiral" in item.text]
     assert item.parts
     assert item.event
-    before = read_counts(redis_client, Keys(sure.namespace), [HOLO])
+    before = read_counts(world.redis, world.keys, [HOLO])
     with MemoryBus.connect(sure) as bus:
         session = bus.session("other", warm=False)
         assert session.prefetch(QUESTION) == found.block
-    assert read_counts(redis_client, Keys(sure.namespace), [HOLO]) != before, "a prompt is counted"
+    assert read_counts(world.redis, world.keys, [HOLO]) != before, "a prompt is counted"
     stranger = preview_prompt(sure, QUESTION, Asker(user="bob"))
     assert (stranger.block, stranger.items) == ("", ())
 
 
 @pytest.mark.timeout(240)
-def test_what_stands_ready_for_a_session_is_told_as_warm(sure, spawn):
+def test_the_command_shows_the_block_as_it_is(world):
+    """`recall --prompt` prints the same block, and as JSON each provider's part."""
+    block = remembered(world.settings).block
+    words = ("recall", QUESTION, "--user", "ana", "--prompt")
+    assert block in world.run(*words).stdout
+    told = world.result(*words)
+    assert [one["provider"] for one in told["answers"]] == [HOLO]
+    assert told["items"][0]["parts"]
+    assert world.run(*words, "--provider", HOLO).returncode == 2
+
+
+@pytest.mark.timeout(240)
+def test_what_stands_ready_for_a_session_is_told_as_warm(world):
     """With a session, its own warm answers count, as they would; asking takes none away."""
-    worker(spawn, sure, jobs=1)
-    say(sure)
+    sure = world.settings
     remembered(sure)
     mine = Asker(user="ana", session="s")
     with MemoryBus.connect(sure) as bus:
@@ -106,21 +119,3 @@ def test_without_a_worker_each_provider_says_so(settings):
     assert preview_prompt(settings, "ok, thanks", ANA).trivial
     with pytest.raises(ConfigError, match="name both"):
         preview_prompt(settings, QUESTION, Asker(user=None, session="s"))
-
-
-@pytest.mark.timeout(240)
-def test_the_command_shows_the_block_as_it_is(sure, spawn):
-    """`recall --prompt` prints the same block, and as JSON each provider's part."""
-    worker(spawn, sure, jobs=1)
-    say(sure)
-    block = remembered(sure).block
-    words = ("recall", QUESTION, "--user", "ana", "--prompt")
-
-    def run(*more: str) -> Ran:
-        return run_command(environ(sure), *words, *more)
-
-    assert block in run().stdout
-    told = json.loads(run("--json").stdout)
-    assert [one["provider"] for one in told["answers"]] == [HOLO]
-    assert told["items"][0]["parts"]
-    assert run("--provider", HOLO).returncode == 2

@@ -5,18 +5,17 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
 
 import pytest
 import redis
 from helpers.making import MakeSettings
 from helpers.processes.stalls import MARGIN
+from helpers.stories.published import published
 from helpers.stories.scenario import NAME, PATIENT, recorded, say, thread_worker, wait_applied
 from helpers.stories.screens import Screen, screen
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import DeadLetterResolved
-from memorybus_console.operations import journal
 from memorybus_console.operations.stores import Stores
 
 SMALL, LARGE = (80, 24), (120, 40)
@@ -201,10 +200,7 @@ def test_dead_letters_are_retried_and_discarded(running):
             await shown.shows("No dead letters.")
 
     asyncio.run(story())
-    with closing(journal.open_history(running)) as history:
-        found = journal.newest_events(history, journal.EventSelection(type="DeadLetterResolved"), 5)
-    (resolved,) = (one.envelope.event for one in islice(found, 5))
-    assert isinstance(resolved, DeadLetterResolved)
+    (resolved,) = published(running, DeadLetterResolved)
     assert (resolved.action, resolved.reason, resolved.operator) == (
         "discard",
         "test data",

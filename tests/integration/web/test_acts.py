@@ -2,8 +2,10 @@
 
 import pytest
 from helpers.making import MakeSettings
-from helpers.web.pages import HASH, served, told
+from helpers.stories.published import published
+from helpers.web.pages import HASH, served
 from memorybus.config.settings import Settings
+from memorybus.events import OperatorActed
 from memorybus_console.operations.stores import Stores
 
 
@@ -20,7 +22,7 @@ def test_an_act_that_fails_is_told_so(guarded):
         answer = visitor.post("/providers/nobody/pause", form)
     assert answer.status == 409
     assert "nobody" in answer.text
-    first, second = told(guarded)
+    first, second = published(guarded, OperatorActed)
     assert (first.failed, second.act) == ("", "pause provider")
     assert "nobody" in second.failed
 
@@ -32,9 +34,9 @@ def test_a_provider_is_retried_from_its_page(guarded: Settings):
         form = {"proof": visitor.proof(), "why": "its server is up again"}
         answer = visitor.post("/providers/builtin/retry-now", form)
     assert (answer.status, answer.headers["location"]) == (303, "/providers/builtin")
-    assert [(act.act, act.operator, act.reason, act.failed) for act in told(guarded)] == [
-        ("retry provider now", "ann", "its server is up again", "")
-    ]
+    assert [
+        (act.act, act.operator, act.reason, act.failed) for act in published(guarded, OperatorActed)
+    ] == [("retry provider now", "ann", "its server is up again", "")]
 
 
 def test_nobody_acts_by_a_form_of_others(guarded: Settings):
@@ -49,7 +51,7 @@ def test_nobody_acts_by_a_form_of_others(guarded: Settings):
         assert visitor.post(path, {"why": "x", "proof": proof}, **evil).status == 403
         visitor.headers.pop("Cookie")
         assert visitor.post(path, {"why": "x", "proof": proof}).status == 403
-    assert told(guarded) == []
+    assert published(guarded, OperatorActed) == []
     with Stores(guarded) as stores:
         assert stores.instances.pauses() == {}
 

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
+from helpers.stories.published import published
 from helpers.stories.scenario import thread_worker
 from helpers.web.browser import Browser, Watched, chromium
 from helpers.web.letters import put_aside
-from helpers.web.pages import HASH, TOKEN, served, told
+from helpers.web.pages import HASH, TOKEN, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
@@ -156,7 +157,7 @@ def test_an_act_is_done_and_told_to_the_log(guarded, browser: Browser):
         with Stores(guarded) as stores:
             pause = stores.instances.pauses()["builtin"]
         assert (pause.reason, pause.by) == ("its disk is mended", "ann")
-        assert told(guarded) == [
+        assert published(guarded, OperatorActed) == [
             OperatorActed(
                 act="pause provider",
                 operator="ann",

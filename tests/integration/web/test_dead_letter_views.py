@@ -11,6 +11,7 @@ import pytest
 from helpers.making import MakeSettings
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
+from helpers.stories.published import published
 from helpers.stories.scenario import NAME, PATIENT, home, recorded, say, thread_worker
 from helpers.web.hostile import HOSTILE, elements
 from helpers.web.letters import put_aside
@@ -19,8 +20,6 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.events import DeadLetterResolved, OperatorActed
-from memorybus.log.stream import EventLog
-from memorybus.redis.connect import connect_redis
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -55,16 +54,6 @@ def letters(settings: Settings) -> list[str]:
         return [dead.stored.letter.event_id for dead in desk.letters([NAME])]
     finally:
         desk.close()
-
-
-def told(settings: Settings) -> list[OperatorActed | DeadLetterResolved]:
-    """Return what the log was told of acts and decisions."""
-    redis = connect_redis(settings)
-    log = EventLog(redis, settings)
-    found = [one.envelope for p in range(settings.partitions) for one in log.read(p)]
-    redis.close()
-    said = [one.event for one in sorted(found, key=lambda one: one.at)]
-    return [one for one in said if isinstance(one, OperatorActed | DeadLetterResolved)]
 
 
 def links(text: str, begin: str) -> list[str]:
@@ -126,7 +115,7 @@ def test_a_plan_changes_nothing(parked, ann):
     assert ann.get("/dead/burn?all=1").status == 409
     assert ann.get("/dead/retry").status == 409
     assert len(letters(parked)) == 4
-    assert told(parked) == []
+    assert published(parked, OperatorActed) == []
 
 
 def test_a_retry_applies_in_order(parked, ann, flag):
@@ -138,7 +127,7 @@ def test_a_retry_applies_in_order(parked, ann, flag):
     assert said.startswith("4 events applied; 0 events")
     assert letters(parked) == []
     assert [one for one in texts(home(parked)) if "behind" in one] == ["behind 1", "behind 2"]
-    acts = [(one.act, one.operator, one.reason) for one in told(parked)]
+    acts = [(one.act, one.operator, one.reason) for one in published(parked, OperatorActed)]
     assert acts[-1] == ("retry dead letters", "ann", "the disk is mended")
     assert "There are none." in ann.get("/dead").text
 
@@ -154,7 +143,7 @@ def test_a_discard_frees_what_waits(parked, ann):
     assert "give a reason" in send(ann, "/dead/discard", discard, why=" ").text
     said = act(ann, "/dead/discard", discard, why="test data")
     assert said.startswith("1 event discarded, 2 events applied")
-    resolved = [one for one in told(parked) if isinstance(one, DeadLetterResolved)]
+    resolved = published(parked, DeadLetterResolved)
     assert [(one.action, one.operator, one.reason) for one in resolved] == [
         ("discard", "ann", "test data")
     ]

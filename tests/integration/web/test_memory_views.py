@@ -3,20 +3,18 @@
 import html
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
-import redis
-from helpers.making import MakeSettings
-from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
-from helpers.stories.scenario import PATIENT, wait_applied, worker
+from helpers.stories.published import published
+from helpers.stories.scenario import PATIENT
+from helpers.stories.world import World, standing_world
 from helpers.web.hostile import HOSTILE, elements
 from helpers.web.pages import HASH, Visitor, looked_at, served
-from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import OperatorActed
-from memorybus.history.history import History
 from memorybus_console.operations.preview import Asker, preview_prompt
 
 pytestmark = pytest.mark.timeout(240)
@@ -28,34 +26,34 @@ ENTRY, SAID = "Ana likes the heron.", "I saw a heron by the boathouse."
 QUESTION = "Where was the heron by the boathouse?"
 
 
-def remembering(settings: Settings, client: redis.Redis) -> None:
-    """Publish what the tests look for, and wait until it is applied and recalled."""
-    with MemoryBus.connect(settings) as bus:
-        session = bus.session("s-ana", user="ana", warm=False)
-        session.turn_completed(SAID, "Noted.", ordinal=0)
-        session.memory_written("add", ENTRY, store="user")
+def remembering(world: World) -> None:
+    """Publish what the tests look for, and wait until it is applied and recalled.
+
+    What una has, a test changes.
+    """
+    with world.bus() as bus:
+        for user in ("ana", "una"):
+            session = bus.session(f"s-{user}", user=user, warm=False)
+            session.turn_completed(SAID, "Noted.", ordinal=0)
+            session.memory_written("add", ENTRY, store="user")
         for text in HOSTILE:
             name = text.encode(errors="replace").decode()  # an id that nobody refuses
             hostile = bus.session(f"s {name}", user=f"eve {name}", warm=False)
             hostile.turn_completed(f"heron {text}", text, ordinal=0, user_name=text)
             hostile.memory_written("add", f"heron {text}", store="user")
         assert bus.flush("logged", WAIT_SECONDS)
-    for name in BOTH:
-        wait_applied(client, settings, name)
-    who = Asker(user="ana")
-    wait_until(
-        lambda: preview_prompt(settings, QUESTION, who).block, "it is recalled", WAIT_SECONDS
-    )
+    world.wait_applied()
+    asked = partial(preview_prompt, world.settings, QUESTION, Asker(user="ana"))
+    wait_until(lambda: asked().block, "it is recalled", WAIT_SECONDS)
 
 
-@pytest.fixture(name="guarded")
-def _guarded(
-    redis_url: str, make_settings: MakeSettings, spawn: Spawn, redis_client: redis.Redis
-) -> Settings:
-    settings = make_settings(url=redis_url, providers=BOTH, page_token=HASH, **SURE)
-    worker(spawn, settings, jobs=1)
-    remembering(settings, redis_client)
-    return settings
+@pytest.fixture(name="guarded", scope="module")
+def _guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    logs, more = tmp_path_factory.mktemp("logs"), {"providers": BOTH, "page_token": HASH, **SURE}
+    with standing_world(logs, **more) as world:
+        world.worker()
+        remembering(world)
+        yield world.settings
 
 
 @pytest.fixture(name="visitor")
@@ -121,9 +119,9 @@ def test_people_lead_to_their_memories_and_those_to_events(visitor):
     assert "there is no provider" in kept(visitor, "ana", "nobody")
 
 
-def test_a_memory_is_put_right_and_another_deleted(visitor, redis_client, guarded):
+def test_a_memory_is_put_right_and_another_deleted(visitor, guarded):
     """First what would happen, then events; the log has who did it and why."""
-    [where] = links(kept(visitor, "ana", "builtin"), "Correct…")
+    [where] = links(kept(visitor, "una", "builtin"), "Correct…")
     plan = visitor.get(where).text
     assert "replaces the entry" in plan
     given = form(plan) | {"content": "Ana likes the owl.", "why": "she said so"}
@@ -131,17 +129,16 @@ def test_a_memory_is_put_right_and_another_deleted(visitor, redis_client, guarde
     assert done.status == 303, done.text
     assert "the memory is corrected" in visitor.get(done.headers["location"]).text
     for name in BOTH:
-        assert "Ana likes the owl." in kept(visitor, "ana", name)
-    page = kept(visitor, "ana", "holographic")
+        assert "Ana likes the owl." in kept(visitor, "una", name)
+    page = kept(visitor, "una", "holographic")
     where = next(one for one in links(page, "Delete…") if "forgets" in visitor.get(one).text)
     plan = visitor.get(where).text
     assert "TurnCompleted" in plan
     done = visitor.post("/memories/delete", form(plan) | {"why": "a mistake"})
     assert done.status == 303, done.text
-    assert SAID not in kept(visitor, "ana", "holographic")
+    assert SAID not in kept(visitor, "una", "holographic")
     assert visitor.get(where).status == 404, "it is there no more"
-    acts = [one.envelope.event for one in History.from_settings(redis_client, guarded).scan()]
-    told = [one for one in acts if isinstance(one, OperatorActed)]
+    told = published(guarded, OperatorActed)
     assert [(one.act, one.operator, one.reason) for one in told] == [
         ("correct memory", "ann", "she said so"),
         ("delete memory", "ann", "a mistake"),

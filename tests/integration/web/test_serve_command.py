@@ -10,6 +10,7 @@ import urllib.request
 
 import pytest
 from helpers.processes.commands import run_command
+from helpers.stories.described import troubles
 from helpers.stories.scenario import environ
 from helpers.web.pages import HASH
 from memorybus.errors import install_command
@@ -28,7 +29,9 @@ def test_it_serves_until_it_is_told_to_end(settings, spawn, stop):
     """It says where it listens and whether people may act, and ends with 0 while somebody looks."""
     child = spawn("-m", "memorybus", "serve", "--port", "0", "--json", env=environ(settings))
     child.wait_output('"url"')
-    said = json.loads(child.output().splitlines()[0])
+    line = child.output().splitlines()[0]
+    assert not list(troubles(("serve",), line))
+    said = json.loads(line)
     assert said["acts"] is True
     assert _get(f"{said['url']}livez") == "alive\n"
     stream = urllib.request.Request(said["url"], headers={"Accept": "text/event-stream"})

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.processes.commands import result_of
+from helpers.stories.published import envelopes
 from memorybus.agent.session import Session
 from memorybus.events import SessionStarted, SessionSwitched, TurnCompleted
-from memorybus.history.history import History
-from memorybus.redis.connect import connect_redis
 from memorybus_console.cli import main
 
 
@@ -36,8 +36,7 @@ def ingested(
     capsys: pytest.CaptureFixture[str], file: Path, *options: str
 ) -> tuple[int, dict[str, Any]]:
     """Ingest a file with --json; return the exit code and the report."""
-    code = main(["ingest", str(file), *options, "--json"])
-    return code, json.loads(capsys.readouterr().out)
+    return result_of(capsys, "ingest", str(file), *options)
 
 
 def said(text: str, **more: object) -> str:
@@ -59,6 +58,18 @@ def test_lines_that_cannot_be_read_are_reported_and_the_others_enter(ready, tmp_
     assert "2 lines or records could not be read\ndropped: 1 reasoning\n" in shown.out
 
 
+def test_a_malformed_file_stops_nobody_else(ready, tmp_path, capsys):
+    """A file of which nothing can be read is named, the other file is published; exit code 1."""
+    bad, good = tmp_path / "bad.jsonl", tmp_path / "good.jsonl"
+    bad.write_text("{oops\n")
+    good.write_text(said("a"))
+    assert main(["ingest", str(bad), str(good), "--json"]) == 1
+    shown = capsys.readouterr()
+    assert f"{bad}:1: not JSON" in shown.err
+    report = json.loads(shown.out)
+    assert (report["files"], report["new_events"]) == (1, 2)
+
+
 def test_each_named_speaker_of_a_file_has_memories_of_their_own(ready, tmp_path, capsys):
     """With --user-from-name the turns of one session belong to those who speak in it."""
     file = tmp_path / "group.jsonl"
@@ -70,7 +81,7 @@ def test_each_named_speaker_of_a_file_has_memories_of_their_own(ready, tmp_path,
     ]
     file.write_text("\n".join(lines))
     code, report = ingested(capsys, file, "--user-from-name")
-    events = [one.envelope for one in History.from_settings(connect_redis(ready), ready).scan()]
+    events = envelopes(ready)
     turns = [
         (one.scope.user, one.event.user) for one in events if isinstance(one.event, TurnCompleted)
     ]
@@ -89,7 +100,7 @@ def test_two_people_of_a_long_conversation_have_memories_of_their_own(ready, tmp
         json.dumps({"speaker_a": "Ann", "speaker_b": "Bo", "session_1": talk, "session_2": talk})
     )
     assert ingested(capsys, file, "--user-from-name")[0] == 0
-    events = [one.envelope for one in History.from_settings(connect_redis(ready), ready).scan()]
+    events = envelopes(ready)
     turns = [
         (one.scope.user, one.session.id, one.event.user, one.event.assistant)
         for one in events

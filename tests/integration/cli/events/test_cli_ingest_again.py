@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from helpers.providers.digested import CASES, Told, digest_after
+from helpers.stories.published import envelopes
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.events import SessionSwitched, TurnCompleted
-from memorybus.history.history import History
 from memorybus.ids import new_id
 from memorybus.query.query import Query
 from memorybus.redis.connect import connect_redis
@@ -70,9 +70,7 @@ class Desk:
 
     def live(self, user: str = "default") -> list[Form]:
         """Return the turns of a person that no rewind took back, in the order of the log."""
-        with closing(connect_redis(self.settings)) as redis:
-            history = History.from_settings(redis, self.settings)
-            events = [one.envelope for one in history.scan(Query(users=(user,)))]
+        events = [event for event in envelopes(self.settings) if event.scope.user == user]
         gone = {
             event_id
             for one in events
@@ -174,9 +172,7 @@ def test_a_renamed_file_adds_nothing_and_grows_its_session(desk, days):
     desk.ingest("old.jsonl", *old)
     assert desk.ingest("new.jsonl", *old) == (0, 0, 2, 0)
     assert desk.ingest("newer.jsonl", *old, *turn("c?", "C.", days[2])) == (1, 0, 2, 0)
-    with closing(connect_redis(desk.settings)) as redis:
-        events = list(History.from_settings(redis, desk.settings).scan())
-    assert {one.envelope.session.id for one in events} == {"old"}
+    assert {event.session.id for event in envelopes(desk.settings)} == {"old"}
 
 
 def test_a_renamed_session_adds_nothing(desk):
@@ -282,9 +278,7 @@ def test_what_was_forgotten_is_refused(desk, session, timed):
 def test_a_turn_that_was_taken_back_stays_away(desk):
     """A turn that a person or an operator took back comes in no form again."""
     desk.ingest("a.jsonl", *turn("my PIN is 1", "ok", 1, "s"))
-    with closing(connect_redis(desk.settings)) as redis:
-        events = [one.envelope for one in History.from_settings(redis, desk.settings).scan()]
-    (mine,) = [one for one in events if isinstance(one.event, TurnCompleted)]
+    (mine,) = [one for one in envelopes(desk.settings) if isinstance(one.event, TurnCompleted)]
     with MemoryBus.connect(desk.settings) as bus:
         Session(bus, mine.scope, mine.session).undo(mine.id)
         assert bus.flush("logged", 10)
@@ -377,9 +371,7 @@ def test_a_rebuild_of_a_grown_conversation_is_its_live_state(desk, tmp_path, kin
     grown = turn("The sourdough is Otto.", "Hello Otto.", 2, "k")
     desk.ingest("a.jsonl", *first, *last)
     desk.ingest("a.jsonl", *first, *grown)
-    with closing(connect_redis(desk.settings)) as redis:
-        history = History.from_settings(redis, desk.settings)
-        events = [Told(one.envelope) for one in history.scan()]
+    events = [Told(event) for event in envelopes(desk.settings)]
     turns = [one.envelope.event for one in events if isinstance(one.envelope.event, TurnCompleted)]
     older = {one.replaces for one in turns}
     without = [one for one in events if one.envelope.id not in older]

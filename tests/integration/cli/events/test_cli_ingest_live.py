@@ -11,10 +11,8 @@ from helpers.services.fake_mem0 import FakeMem0, fake_mem0
 from helpers.services.faulty_http import Fault
 from helpers.services.honcho_server import Conclusion, HonchoServer, Said
 from helpers.services.mentisdb_server import MentisDbServer
-from memorybus.config.settings import Settings
-from memorybus.events import Envelope, MemoryWritten, TurnCompleted
-from memorybus.history.history import History
-from memorybus.redis.connect import connect_redis
+from helpers.stories.published import envelopes
+from memorybus.events import MemoryWritten, TurnCompleted
 from memorybus_console.cli import main
 from memorybus_console.operations.ingest.foreign import service
 
@@ -27,11 +25,6 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str
     said = capsys.readouterr()
     assert SECRET not in said.out + said.err
     return code, json.loads(said.out)
-
-
-def history(settings: Settings) -> list[Envelope]:
-    """Return all events of a log."""
-    return [one.envelope for one in History.from_settings(connect_redis(settings), settings).scan()]
 
 
 @pytest.fixture(name="honcho")
@@ -54,7 +47,7 @@ def test_a_honcho_workspace_is_read_whole_and_once(ready, honcho, capsys, monkey
     monkeypatch.setenv("HONCHO_API_KEY", SECRET)
     where = (f"{honcho.url}/v3/workspaces/w", "--agent", "hermes")
     code, did = told(capsys, "honcho", *where)
-    found = history(ready)
+    found = envelopes(ready)
     turns = [one for one in found if isinstance(one.event, TurnCompleted)]
     anns = [one.event for one in turns if one.scope.user == "ann"]
     assert (code, did["new_events"]) == (0, len(found))
@@ -74,7 +67,7 @@ def test_a_source_that_fails_brings_nothing(kind, ready, honcho, capsys):
     honcho.faults.append(Fault("conclusions/list", kind))
     where = (f"{honcho.url}/v3/workspaces/w", "--agent", "hermes")
     code, did = told(capsys, "honcho", *where)
-    assert (code, did["files"], len(history(ready))) == (1, 0, 0)
+    assert (code, did["files"], len(envelopes(ready))) == (1, 0, 0)
     assert "/conclusions/list" in did["refused"][0]["why"]
     assert told(capsys, "honcho", *where)[0] == 0
 
@@ -131,7 +124,7 @@ def test_a_hindsight_bank_is_read_page_by_page(ready, bank, capsys):
     where = f"{bank.url}/v1/default/banks/ann/"
     code, did = told(capsys, "hindsight", where, "--user", "ann")
     assert (code, did["events"], did["new_events"]) == (0, 230, 230)
-    assert {one.scope.user for one in history(ready)} == {"ann"}
+    assert {one.scope.user for one in envelopes(ready)} == {"ann"}
     bank.count = 0
     assert told(capsys, "hindsight", where)[0] == 0
 
@@ -176,7 +169,7 @@ def test_a_mem0_server_is_asked_for_one_owners_memories(ready, capsys):
         mem0_rows(server, 30)
         code, did = told(capsys, "mem0", f"{server.url}?user_id=ann")
         assert (code, did["new_events"]) == (0, 30)
-        assert {one.scope.user for one in history(ready)} == {"ann"}
+        assert {one.scope.user for one in envelopes(ready)} == {"ann"}
         server.shown = 20
         refusal = told(capsys, "mem0", f"{server.url}?user_id=ann")[1]["refused"][0]
         assert "shows no more at once" in refusal["why"]
@@ -193,6 +186,6 @@ def test_a_mentisdb_chain_is_read_to_its_end(count, ready, capsys):
         ]
         code, did = told(capsys, "mentisdb", f"{server.url}?chain_key=k")
         assert (code, did["events"]) == (0, count)
-        told_texts = [one.event.content for one in history(ready)]
+        told_texts = [one.event.content for one in envelopes(ready)]
         assert sorted(told_texts) == sorted(f"thought {n}" for n in range(count))
         assert "say which chain" in told(capsys, "mentisdb", server.url)[1]["refused"][0]["why"]

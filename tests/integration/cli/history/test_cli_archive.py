@@ -1,49 +1,39 @@
 """``memorybus archive``: run, ls, verify, export, import on a real log."""
 
-import json
 import sys
 from pathlib import Path
 
-import pytest
 from helpers.archive.archives import archive_in
+from helpers.processes.commands import result_of
 from helpers.stories.people import publish
+from helpers.stories.published import envelopes
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.history.history import History
 from memorybus.processes import commands
-from memorybus.redis.connect import connect_redis
 from memorybus_console.cli import main
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, object]]:
-    """Run a command with --json; return its exit code and what it says."""
-    code = main([*words, "--json"])
-    return code, json.loads(capsys.readouterr().out)
 
 
 def ids(settings: Settings) -> set[str]:
     """Return the ids of the events in a log and its archive."""
-    return {
-        one.envelope.id for one in History.from_settings(connect_redis(settings), settings).scan()
-    }
+    return {event.id for event in envelopes(settings)}
 
 
 def test_the_archive_from_seal_to_import(ready, make_settings, tmp_path, capsys, monkeypatch):
     """G7: sealed, listed, verified, taken elsewhere, and published there once, by event id."""
     publish(ready, 10)
-    code, done = told(capsys, "archive", "run")
+    code, done = result_of(capsys, "archive", "run")
     assert (code, done["errors"]) == (0, {})
     assert done["events"] == 22
 
-    code, shown = told(capsys, "archive", "ls")
+    code, shown = result_of(capsys, "archive", "ls")
     segments = shown["segments"]
     assert sum(one["events"] for one in segments) == 22
-    code, found = told(capsys, "archive", "verify")
+    code, found = result_of(capsys, "archive", "verify")
     assert (code, found["ok"], found["damaged"]) == (0, True, [])
 
-    code, out = told(capsys, "archive", "export", str(tmp_path / "all"))
+    code, out = result_of(capsys, "archive", "export", str(tmp_path / "all"))
     assert (code, out["events"]) == (0, 22)
-    code, out = told(capsys, "archive", "export", str(tmp_path / "ann"), "--user", "ann")
+    code, out = result_of(capsys, "archive", "export", str(tmp_path / "ann"), "--user", "ann")
     assert (code, out["events"]) == (0, 11)
     assert main(["archive", "export", str(tmp_path / "all")]) == 2
     assert "holds an archive already" in capsys.readouterr().err
@@ -53,11 +43,11 @@ def test_the_archive_from_seal_to_import(ready, make_settings, tmp_path, capsys,
     monkeypatch.setenv("MEMORYBUS_NAMESPACE", other.namespace)
     monkeypatch.setenv("MEMORYBUS_PARTITIONS", "4")
     publish(other, 0)  # the two sessions' beginnings are there already
-    code, would = told(capsys, "archive", "import", str(tmp_path / "ann"))
+    code, would = result_of(capsys, "archive", "import", str(tmp_path / "ann"))
     assert (would["new"], would["published"], would["executed"]) == (10, 0, False)
-    code, did = told(capsys, "archive", "import", str(tmp_path / "ann"), "--yes")
+    code, did = result_of(capsys, "archive", "import", str(tmp_path / "ann"), "--yes")
     assert (code, did["published"], did["logged"]) == (0, 10, True)
-    code, did = told(capsys, "archive", "import", str(tmp_path / "all"), "--yes")
+    code, did = result_of(capsys, "archive", "import", str(tmp_path / "all"), "--yes")
     assert (did["events"], did["new"], did["published"]) == (22, 10, 10)
     assert ids(other) >= known
 
@@ -82,27 +72,27 @@ def test_a_workspace_is_taken_apart_from_others(ready, tmp_path, capsys):
             for turn in range(turns):
                 session.turn_completed(f"ann asks {turn}", "well", ordinal=turn)
         assert bus.flush("logged", 10)
-    assert told(capsys, "archive", "run")[0] == 0
+    assert result_of(capsys, "archive", "run")[0] == 0
 
     boat, rest, everything = (str(tmp_path / name) for name in ("boat", "rest", "everything"))
-    _, out = told(capsys, "archive", "export", boat, "--workspace", "boat")
+    _, out = result_of(capsys, "archive", "export", boat, "--workspace", "boat")
     assert out["events"] == 3  # two turns and the session's beginning
-    _, out = told(capsys, "archive", "export", rest, "--workspace", "house", "--workspace", "")
+    _, out = result_of(capsys, "archive", "export", rest, "--workspace", "house", "--workspace", "")
     assert out["events"] == 6
-    told(capsys, "archive", "export", everything)
-    _, would = told(capsys, "archive", "import", everything, "--workspace", "house")
+    result_of(capsys, "archive", "export", everything)
+    _, would = result_of(capsys, "archive", "import", everything, "--workspace", "house")
     assert would["events"] == 4
 
 
 def test_verify_names_what_is_damaged(ready, capsys):
     """G7: a wrong byte: exit code 1, and the file by name, for people and programs."""
     publish(ready, 5)
-    told(capsys, "archive", "run")
+    result_of(capsys, "archive", "run")
     file = next(Path(str(ready.data_dir)).rglob("p*/segments/*.parquet"))
     data = bytearray(file.read_bytes())
     data[40] ^= 1
     file.write_bytes(bytes(data))
-    code, found = told(capsys, "archive", "verify")
+    code, found = result_of(capsys, "archive", "verify")
     assert (code, found["ok"]) == (1, False)
     assert [one["file"] for one in found["damaged"]] == [f"segments/{file.name}"]
     assert main(["archive", "verify"]) == 1

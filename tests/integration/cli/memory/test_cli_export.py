@@ -8,25 +8,15 @@ from typing import Any
 
 import pytest
 from helpers.making import MakeSettings
+from helpers.processes.commands import result_of
 from helpers.stories.people import publish
+from helpers.stories.published import envelopes
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import Envelope, TurnStarted
-from memorybus.history.history import History
 from memorybus.redis.connect import connect_redis
 from memorybus_console.cli import main
 from memorybus_workers.archiving.archiver import run_once
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
-    """Run a command with --json; return its exit code and what it says."""
-    code = main([*words, "--json"])
-    return code, json.loads(capsys.readouterr().out)
-
-
-def history(settings: Settings) -> list[Envelope]:
-    """Return all events of a log and its archive."""
-    return [one.envelope for one in History.from_settings(connect_redis(settings), settings).scan()]
 
 
 def by_key(envelopes: Iterable[Envelope]) -> dict[str, list[Envelope]]:
@@ -70,29 +60,29 @@ def test_a_person_moves_to_another_log_whole_and_once(ready, elsewhere, tmp_path
     """G2, G7: every event of ann's arrives as it was, in order; twice adds nothing."""
     lived(ready)
     file = tmp_path / "ann.jsonl"
-    code, out = told(capsys, "export", str(file), "--user", "ann")
+    code, out = result_of(capsys, "export", str(file), "--user", "ann")
     hers = [
         one
-        for one in history(ready)
+        for one in envelopes(ready)
         if one.scope.user == "ann" and not isinstance(one.event, TurnStarted)
     ]
     assert (code, out["events"], out["left_out_events"]) == (0, len(hers), 0)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert told(capsys, "ingest", str(file))[1]["new_events"] == 0
+    assert result_of(capsys, "ingest", str(file))[1]["new_events"] == 0
 
     other = elsewhere()
-    code, did = told(capsys, "ingest", str(file))
+    code, did = result_of(capsys, "ingest", str(file))
     assert (code, did["events"], did["new_events"], did["level"]) == (
         0,
         len(hers),
         len(hers),
         "logged",
     )
-    assert by_key(history(other)) == by_key(hers)
-    assert told(capsys, "ingest", str(file))[1]["new_events"] == 0
+    assert by_key(envelopes(other)) == by_key(hers)
+    assert result_of(capsys, "ingest", str(file))[1]["new_events"] == 0
 
     back = tmp_path / "back.jsonl"
-    assert told(capsys, "export", str(back), "--user", "ann")[0] == 0
+    assert result_of(capsys, "export", str(back), "--user", "ann")[0] == 0
     assert sorted(back.read_bytes().splitlines()) == sorted(file.read_bytes().splitlines())
 
 
@@ -100,13 +90,13 @@ def test_what_was_sealed_long_ago_is_not_taken_in_again(ready, tmp_path, capsys)
     """G2: an export read after its events left the log adds nothing: the archive is asked, too."""
     publish(ready, 3)
     file = tmp_path / "ann.jsonl"
-    assert told(capsys, "export", str(file), "--user", "ann")[1]["events"] == 4
+    assert result_of(capsys, "export", str(file), "--user", "ann")[1]["events"] == 4
     run_once(ready)
     redis = connect_redis(ready)
     for name in redis.scan_iter(f"*{ready.namespace}*seen*"):
         redis.delete(name)
-    assert told(capsys, "ingest", str(file))[1]["new_events"] == 0
-    assert len(history(ready)) == 8
+    assert result_of(capsys, "ingest", str(file))[1]["new_events"] == 0
+    assert len(envelopes(ready)) == 8
 
 
 def test_scope_and_time_choose(ready, tmp_path, capsys):
@@ -114,7 +104,7 @@ def test_scope_and_time_choose(ready, tmp_path, capsys):
     lived(ready)
 
     def count(*words: str) -> int:
-        code, out = told(capsys, "export", str(tmp_path / "e"), "--user", "ann", *words)
+        code, out = result_of(capsys, "export", str(tmp_path / "e"), "--user", "ann", *words)
         assert code == 0
         return int(out["events"])
 
@@ -145,19 +135,19 @@ def test_a_bad_line_lets_nothing_of_its_file_in(ready, tmp_path, capsys):
     """A file of events is read whole before any of it is published."""
     publish(ready, 2)
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
-    assert told(capsys, "export", str(good), "--user", "ann")[0] == 0
+    assert result_of(capsys, "export", str(good), "--user", "ann")[0] == 0
     ids = f"{7:032x}"
     first = json.loads(good.read_text().splitlines()[0]) | {"id": ids}
     bad.write_text(json.dumps(first) + "\n{oops\n")
     later = first | {"id": f"{8:032x}", "v": 9}
     good.write_text(good.read_text() + json.dumps(later) + "\n")
-    code, did = told(capsys, "ingest", str(bad), str(good))
+    code, did = result_of(capsys, "ingest", str(bad), str(good))
     assert (code, did["new_events"], did["files"]) == (1, 0, 1)
     (line, unknown) = did["refused"]
     assert "bad.jsonl:2: not JSON" in line["why"]
     assert "does not know its type or version" in unknown["why"]
-    assert ids not in {one.id for one in history(ready)}
-    code, did = told(capsys, "ingest", str(good), "--user", "eve")
+    assert ids not in {one.id for one in envelopes(ready)}
+    code, did = result_of(capsys, "ingest", str(good), "--user", "eve")
     assert (code, did["refused"][0]["why"]) == (
         1,
         "its events name their user and agent; leave out --user and --agent",
@@ -170,9 +160,9 @@ def test_without_redis_a_file_of_events_is_refused(
     """While nobody can say what is new, nothing is taken in, and the reason is told (G9)."""
     publish(ready, 1)
     file = tmp_path / "ann.jsonl"
-    assert told(capsys, "export", str(file), "--user", "ann")[0] == 0
+    assert result_of(capsys, "export", str(file), "--user", "ann")[0] == 0
     monkeypatch.setenv("MEMORYBUS_URL", "redis://127.0.0.1:1")
-    code, did = told(capsys, "ingest", str(file))
+    code, did = result_of(capsys, "ingest", str(file))
     assert (code, did["files"], did["level"], len(did["refused"])) == (1, 0, None, 1)
 
 
@@ -194,7 +184,7 @@ def test_an_interrupted_ingest_goes_on_where_it_was(
     """G2: what was published before Ctrl-C stays, and the next run adds the rest, each once."""
     publish(ready, 10)
     file = tmp_path / "ann.jsonl"
-    assert told(capsys, "export", str(file), "--user", "ann")[1]["events"] == 11
+    assert result_of(capsys, "export", str(file), "--user", "ann")[1]["events"] == 11
     other = elsewhere()
     with monkeypatch.context() as patched:
         taken = iter(range(5))
@@ -208,9 +198,9 @@ def test_an_interrupted_ingest_goes_on_where_it_was(
         patched.setattr(MemoryBus, "publish", interrupted)
         assert main(["ingest", str(file)]) == 130
     assert "the same command publishes the rest" in capsys.readouterr().err
-    assert len(history(other)) == 5
-    assert told(capsys, "ingest", str(file))[1]["new_events"] == 6
-    assert len(history(other)) == 11
+    assert len(envelopes(other)) == 5
+    assert result_of(capsys, "ingest", str(file))[1]["new_events"] == 6
+    assert len(envelopes(other)) == 11
 
 
 def _interrupting(_: int) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from helpers.providers.recording import texts
+from helpers.stories.published import envelopes
 from helpers.stories.scenario import home, recorded
 from helpers.stories.world import World
 from memorybus.archive.location import archive_of
 from memorybus.health.monitor import read_status
-from memorybus.history.history import History
 from memorybus.processes import commands
 from memorybus.query.query import Query
 
@@ -41,8 +41,7 @@ def recalled(world, user):
 
 def people(world):
     """Return whose events the history shows."""
-    history = History.from_settings(world.redis, world.settings)
-    return [event.envelope.scope.user for event in history.scan()]
+    return [envelope.scope.user for envelope in envelopes(world.settings)]
 
 
 def in_redis(world):

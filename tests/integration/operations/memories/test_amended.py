@@ -10,13 +10,13 @@ from helpers.making import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.services.postgres_server import PostgresServer
+from helpers.stories.published import published
 from helpers.stories.rebuilding import ran
 from helpers.stories.scenario import PATIENT, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingEvent
 from memorybus.events import Envelope, MemoryWritten, OperatorActed, SessionSwitched, ToolCalled
-from memorybus.history.history import History
 from memorybus.ids import text_digest
 from memorybus.recall.model import RecallRequest
 from memorybus.redis.keys import Keys
@@ -207,8 +207,7 @@ def test_the_commands_plan_first_and_are_told_to_the_log(remembering, redis_clie
     assert "replaces the entry" in capsys.readouterr().out
     done = run("correct", memory.event, "Ana lives in Paris.", "--reason", "moved", "--yes")
     assert (done["executed"], done["behind"]) == (True, {})
-    acts = [one.envelope.event for one in History.from_settings(redis_client, remembering).scan()]
-    [act] = [one for one in acts if isinstance(one, OperatorActed)]
+    [act] = published(remembering, OperatorActed)
     assert (act.act, act.reason) == ("correct memory", "moved")
     assert act.about == {"event": memory.event, "provider": "builtin"}
     assert "Paris" not in str(act), "the record says nothing that anybody said"

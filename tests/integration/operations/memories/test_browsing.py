@@ -1,15 +1,13 @@
 """What providers keep, looked through: of whom, and what, page by page, with where it came from."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import redis
-from helpers.making import MakeSettings
 from helpers.processes.commands import run_command
-from helpers.processes.processes import Spawn
-from helpers.stories.scenario import PATIENT, environ, wait_applied, worker
-from memorybus.agent.client import MemoryBus
+from helpers.stories.scenario import PATIENT, environ
+from helpers.stories.world import standing_world
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, NoWorker
 from memorybus.recall.model import RecallRequest
@@ -22,25 +20,20 @@ PEOPLE = ("ana", "bob", "cleo")
 SURE: Any = {**PATIENT, "recall_timeout": 30.0}
 
 
-@pytest.fixture(name="kept")
-def _kept(redis_url: str, make_settings: MakeSettings, spawn: Spawn) -> Settings:
-    settings = make_settings(url=redis_url, providers=BOTH, **SURE)
-    worker(spawn, settings, jobs=1)
-    with MemoryBus.connect(settings) as bus:
-        for user in PEOPLE:
-            session = bus.session(f"s-{user}", user=user, warm=False)
-            for number in range(4):
-                session.turn_completed(f"{user} saw heron {number}", "Noted.", ordinal=number)
-            session.memory_written("add", f"{user} likes herons", store="user")
-        assert bus.flush("logged", 30)
-    return settings
-
-
-@pytest.fixture(name="applied")
-def _applied(kept: Settings, redis_client: redis.Redis) -> Settings:
-    for name in BOTH:
-        wait_applied(redis_client, kept, name)
-    return kept
+@pytest.fixture(name="applied", scope="module")
+def _applied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Return the settings of a bus on which three people's turns and entries are applied."""
+    with standing_world(tmp_path_factory.mktemp("logs"), providers=BOTH, **SURE) as world:
+        world.worker()
+        with world.bus() as bus:
+            for user in PEOPLE:
+                session = bus.session(f"s-{user}", user=user, warm=False)
+                for number in range(4):
+                    session.turn_completed(f"{user} saw heron {number}", "Noted.", ordinal=number)
+                session.memory_written("add", f"{user} likes herons", store="user")
+            assert bus.flush("logged", 30)
+        world.wait_applied()
+        yield world.settings
 
 
 def asked_of(user: str) -> RecallRequest:
