@@ -46,6 +46,7 @@ _MODULES = (
     "memorybus_console.operations.doctor.doctor",
     "memorybus.recall.operator_recall",
     "memorybus_console.cli.memory.recall",
+    "pyarrow.parquet",
     "cyclopts.completion",
     "encodings.idna",
     "rich.panel",

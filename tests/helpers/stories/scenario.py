@@ -140,6 +140,13 @@ def say(bus: MemoryBus, session: str, *words: str) -> None:
         bus.session(session, warm=False).turn_completed(text, "ok")
 
 
+def publish(settings: Settings, session: str, *words: str) -> None:
+    """Publish turns of one session, and see them in the log."""
+    with MemoryBus.connect(settings) as bus:
+        say(bus, session, *words)
+        assert bus.flush("logged", 25)
+
+
 def key_of(settings: Settings, session: str) -> str:
     """Return the order key of a root session of whom the settings name."""
     scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)

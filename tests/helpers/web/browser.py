@@ -90,6 +90,13 @@ class Watched:
         self.page.click("main button")
         self.page.wait_for_url(f"{self.address}/")
 
+    def violations(self) -> list[tuple[str, str]]:
+        """Return what axe finds against WCAG 2.1 A and AA: the rule and the element."""
+        axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+        rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+        found = axe.run(self.page, options=rules).response["violations"]
+        return [(each["id"], each["nodes"][0]["html"]) for each in found]
+
     def _said(self, message: Any) -> None:
         if message.type in ("error", "warning"):
             self.complaints.append(message.text)

@@ -1,14 +1,22 @@
-"""A dead letter that no worker had to refuse."""
+"""Dead letters: those that wait, and one that no worker had to refuse."""
 
+from contextlib import closing
 from typing import Any
 
 import msgspec
 from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import DeadLetters
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.events import TurnCompleted
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
+
+
+def letters(settings: Settings, provider: str) -> list[str]:
+    """Return the ids of the events that are a provider's dead letters."""
+    with closing(DeadLetters(settings)) as desk:
+        return [dead.stored.letter.event_id for dead in desk.letters([provider])]
 
 
 def put_aside(settings: Settings, text: str) -> None:

@@ -7,13 +7,7 @@ import pytest
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.log import logged
-from helpers.stories.scenario import (
-    home,
-    log_length,
-    recorded,
-    thread_worker,
-    wait_applied,
-)
+from helpers.stories.scenario import home, log_length, recorded, thread_worker, wait_applied
 from memorybus.agent.aio import AsyncMemoryBus
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings

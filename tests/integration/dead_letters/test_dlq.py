@@ -24,9 +24,9 @@ from helpers.stories.scenario import (
     wait_applied,
     worker,
 )
+from helpers.web.letters import letters
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, to_environ
-from memorybus.dead_letters.queue import DeadLetters
 from memorybus.events import DeadLetterResolved
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
@@ -91,15 +91,6 @@ def poison(flag: Path, what: str = "permanent") -> str:
     return f"!{what}={flag} bad"
 
 
-def letters(settings: Settings) -> list[str]:
-    """Return the ids of the events that are dead letters."""
-    desk = DeadLetters(settings)
-    try:
-        return [dead.stored.letter.event_id for dead in desk.letters([NAME])]
-    finally:
-        desk.close()
-
-
 @every_kind
 def test_a_retry_drains_in_order_once(redis_client, make_settings, flag, run, kind):
     """G3, G4, G6: once the provider is well, one command applies what waits, in order, once."""
@@ -114,7 +105,7 @@ def test_a_retry_drains_in_order_once(redis_client, make_settings, flag, run, ki
         flag.unlink()
         plan = dlq("discard", "--all", "--reason", "x", "--json")
         assert (plan.code, plan.json["executed"], plan.json["events"]) == (OK, False, 3)
-        assert len(letters(settings)) == 3, "a plan does nothing"
+        assert len(letters(settings, NAME)) == 3, "a plan does nothing"
         done = dlq("retry", "--all", "--json")
         assert done.code == OK, done.err
         assert (done.json["finished"], done.json["settled"], done.json["remaining"]) == (True, 3, 0)
@@ -167,7 +158,7 @@ def test_a_discard_frees_what_waits(redis_client, make_settings, flag, run, kind
         (decision,) = published(settings, DeadLetterResolved)
     assert (decision.event_id, decision.action, decision.reason) == (event, "discard", "test data")
     assert "@" in decision.operator
-    assert letters(settings) == []
+    assert letters(settings, NAME) == []
 
 
 @every_kind
@@ -180,7 +171,7 @@ def test_an_edited_event_is_applied_in_place(
     with thread_worker(settings):
         say(settings, "s", poison(flag), "after")
         wait_applied(redis_client, settings)
-        event = letters(settings)[0]
+        event = letters(settings, NAME)[0]
         fields = dlq("show", event, "--json").json["published"]["event"]
         file = tmp_path / "new.json"
         file.write_text(json.dumps(fields | {"user": "harmless"}))
@@ -213,7 +204,7 @@ def test_lanes_of_all_shards(redis_server, make_settings, flag, run):
             assert dlq("discard", rows[0]["event"], "--reason", "x", "--yes").code == OK
             flag.unlink()
             assert dlq("retry", "--all").code == OK
-        assert letters(settings) == []
+        assert letters(settings, NAME) == []
         assert sorted(texts(home(settings))) == sorted([poison(flag)] * 5 + ["after"] * 6)
         client.close()
 
@@ -230,7 +221,7 @@ def test_a_bad_edit_asks_nobody(redis_client, make_settings, flag, tmp_path, run
         wait_applied(redis_client, settings)
     file = tmp_path / "new.json"
     file.write_text(text)
-    event = letters(settings)[0]
+    event = letters(settings, NAME)[0]
     done = run(settings)("edit", event, "--file", str(file), "--reason", "x", "--yes")
     assert done.code == FAILED
     assert said in done.err
@@ -256,7 +247,7 @@ def test_errors_are_grouped(redis_client, make_settings, flag, run):
         (left,) = dlq("ls", "--json").json
         assert left["key"] == key_of(settings, "d")
         assert dlq("retry", "--key", left["key"]).code == OK
-    assert letters(settings) == []
+    assert letters(settings, NAME) == []
 
 
 def test_without_an_owner_requests_are_kept(redis_client, make_settings, flag, run):
@@ -273,7 +264,7 @@ def test_without_an_owner_requests_are_kept(redis_client, make_settings, flag, r
     assert "memorybus up" in asked.err
     with thread_worker(settings):
         wait_until(lambda: texts(home(settings)) == [poison(flag), "after"], "it was done", 15)
-        wait_until(lambda: letters(settings) == [], "nothing is left")
+        wait_until(lambda: letters(settings, NAME) == [], "nothing is left")
 
 
 def test_people_see_what_waits(redis_client, make_settings, flag, run):
@@ -284,8 +275,8 @@ def test_people_see_what_waits(redis_client, make_settings, flag, run):
     with thread_worker(settings):
         say(settings, "s\x1b[31m", poison(flag) + " \x1b[2J", "after")
         wait_applied(redis_client, settings)
-    event = letters(settings)[0]
-    waiting = letters(settings)[1]
+    event = letters(settings, NAME)[0]
+    waiting = letters(settings, NAME)[1]
     shown = [
         *(dlq("ls"), dlq("ls", "--group", "error"), dlq("show", event)),
         *(
@@ -359,9 +350,9 @@ def test_a_worker_dies_while_it_drains(
     with thread_worker(settings):
         if point == "redo.after_apply":  # for all that the next owner knows, it is the letter
             wait_until(lambda: not redis_client.hlen(keys.redo(NAME)), "one is refused", 20)
-            assert len(letters(settings)) == 3
+            assert len(letters(settings, NAME)) == 3
             assert dlq("retry", "--all").code == OK
-        wait_until(lambda: letters(settings) == [], "the drain is done", 20)
+        wait_until(lambda: letters(settings, NAME) == [], "the drain is done", 20)
     wanted = [poison(flag), "one", "two", "three"]
     found = texts(home(settings))
     assert asked.code == FAILED

@@ -11,9 +11,8 @@ import pytest
 import yaml
 from helpers.processes.waiting import wait_until
 from helpers.services.prometheus_server import program, prometheus
-from helpers.stories.scenario import NAME, environ, recorded, say, wait_applied
+from helpers.stories.scenario import NAME, environ, publish, recorded, wait_applied
 from helpers.stories.statuses import metrics_told
-from memorybus.agent.client import MemoryBus
 from memorybus.health.finding import Code
 
 pytestmark = pytest.mark.servers
@@ -87,9 +86,7 @@ def test_a_real_prometheus_scrapes_a_bus_and_an_alert_fires(
     with prometheus(json.loads(line)["metrics"], FOLDER / "alerts.yaml", tmp_path) as running:
         wait_until(lambda: running.value("memorybus_up") == 1, "it has scraped")
         assert running.firing() == set()
-        with MemoryBus.connect(settings) as bus:
-            say(bus, "s", "one", "!permanent")
-            assert bus.flush(timeout=25)
+        publish(settings, "s", "one", "!permanent")
         wait_applied(redis_client, settings)
         wait_until(lambda: "MemorybusDeadLetters" in running.firing(), "the alert fires")
         for rule in RULES:

@@ -99,8 +99,8 @@ def backed_up(places: Mapping[str, str], spawn: Spawn, tmp_path: Path) -> Path:
     return directory
 
 
-def test_the_documented_rehearsal_shows_the_memories(backed_up, places, spawn, tmp_path, short_dir):
-    """G7: what cron's shell exported brings the memories back in an empty directory."""
+def test_the_documented_backup_restores_a_bus(backed_up, places, spawn, tmp_path, short_dir):
+    """G7: cron's export brings memories into an empty directory; its copy of Redis is a log."""
     rehearsal = short_dir / "r"
     commands = here(REHEARSAL, {**places, "/tmp/rehearsal": str(rehearsal)})
     commands = commands.replace("2026-11-28", datetime.now(UTC).date().isoformat())
@@ -111,9 +111,6 @@ def test_the_documented_rehearsal_shows_the_memories(backed_up, places, spawn, t
     assert "behind the shed" in answered(spawn, tmp_path, *ask)
     assert up.terminate() == 0
 
-
-def test_the_documented_copy_of_the_log_restores_it(backed_up, places, spawn):
-    """G7: what cron's shell copied from a running Redis is a log that it starts with."""
     log = backed_up / "data/redis/appendonlydir"
     shutil.rmtree(log)
     (copied,) = Path(places["/backup"]).glob("redis-*")

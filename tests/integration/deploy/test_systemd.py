@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from helpers.processes.waiting import wait_until
 from helpers.services.systemd import analysed
-from helpers.stories.scenario import environ, recorded, say, wait_applied
-from memorybus.agent.client import MemoryBus
+from helpers.stories.scenario import environ, publish, recorded, wait_applied
 from memorybus.config.settings import load
 from memorybus_console.operations import service
 from memorybus_workers.processes.supervised_worker import KILL_RESERVE_SECONDS
@@ -140,8 +139,6 @@ def test_a_worker_works_where_no_memory_is_both_written_and_run(redis_client, ma
     )
     child = spawn("-c", program, env=environ(settings))
     child.wait_output('"ready":true')
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "s", "one", "two")
-        assert bus.flush(timeout=25)
+    publish(settings, "s", "one", "two")
     wait_applied(redis_client, settings)
     assert child.terminate() == 0

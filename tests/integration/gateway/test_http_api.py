@@ -128,7 +128,7 @@ def test_a_step_that_is_sent_again_to_another_process_is_taken_once(settings, re
             replies.append(api.post(f"/sessions/s/{step}", body, idempotency_key="r-1").body)
             api.post("/events", {"events": [of_ann("TurnStarted")], "level": "logged"})
     assert replies[0] == replies[1]
-    kinds = [type(entry.event).__name__ for entry in logged(settings, redis_client)]
+    kinds = [type(entry.event).__name__ for entry in envelopes(settings)]
     assert kinds.count("SessionSwitched") == 1
 
 

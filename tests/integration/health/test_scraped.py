@@ -9,7 +9,15 @@ import redis
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.servers import unreachable_client
-from helpers.stories.scenario import NAME, environ, recorded, say, thread_worker, wait_applied
+from helpers.stories.scenario import (
+    NAME,
+    environ,
+    publish,
+    recorded,
+    say,
+    thread_worker,
+    wait_applied,
+)
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.events import Position
@@ -125,9 +133,7 @@ def collected(settings: Settings) -> dict[str, float]:
 def test_events_in_doubt_are_counted_when_they_come_again(redis_client, make_settings, spawn):
     """G4: what a killed owner may have applied is redelivered, and the metric says how many."""
     settings = make_settings(lease=2.0, call_timeout=1.0, partitions=1, **recorded("Blind"))
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "s", "one", "two", "three")
-        assert bus.flush(timeout=25)
+    publish(settings, "s", "one", "two", "three")
     crash = {"MEMORYBUS_CRASH_AT": "lane.after_apply:2"}
     first = spawn("-m", "memorybus_workers", "worker", "--jobs", "0", env=environ(settings) | crash)
     assert first.wait() == -9, first.output()

@@ -56,26 +56,29 @@ def test_a_host_remembers_recalls_and_forgets(spawn, settings, redis_client):
             assert (text, failed) == ("Remembered.", False)
             return [tool.name for tool in (await client.list_tools()).tools]
 
-    async def ask(user: str) -> str:
-        async with host(settings, "--user", user) as client:
-            text, failed = await call(client, "recall", query="Where is the brass key?")
-            assert not failed, text
-            return text
+    async def ask(client: Any) -> str:
+        text, failed = await call(client, "recall", query="Where is the brass key?")
+        assert not failed, text
+        return text
 
-    async def forget() -> None:
+    async def recall_and_forget() -> str:
         async with host(settings, "--user", "ana") as client:
+            assert "under the pot" in await ask(client)
             text, failed = await call(client, "forget_memory", text="brass key")
             assert (text, failed) == ("Each provider removes it.", False)
+            await anyio.to_thread.run_sync(wait_applied, redis_client, settings, "holographic")
+            return await ask(client)
+
+    async def ask_as_bob() -> str:
+        async with host(settings, "--user", "bob") as client:
+            return await ask(client)
 
     names = anyio.run(remember)
     assert names[:3] == OWN
     assert {"memory_search", "memory_add"} <= set(names)
     wait_applied(redis_client, settings, "holographic")
-    assert "under the pot" in anyio.run(ask, "ana")
-    assert anyio.run(ask, "bob") == "Memory has nothing about this."
-    anyio.run(forget)
-    wait_applied(redis_client, settings, "holographic")
-    assert "under the pot" not in anyio.run(ask, "ana")
+    assert anyio.run(ask_as_bob) == "Memory has nothing about this."
+    assert "under the pot" not in anyio.run(recall_and_forget)
 
 
 def test_the_story_of_a_session_is_a_resource(settings):

@@ -8,8 +8,7 @@ import pytest
 import redis
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
-from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
-from memorybus.agent.client import MemoryBus
+from helpers.stories.scenario import NAME, home, publish, recorded, thread_worker, wait_applied
 from memorybus.archive.location import archive_of
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -51,13 +50,6 @@ def planted(client: redis.Redis, settings: Settings, field: str, name: str, **mo
     client.hset(Keys(settings.namespace).instances, field, msgspec.json.encode(body))
 
 
-def publish(settings: Settings) -> None:
-    """Publish one turn."""
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "s", "one")
-        assert bus.flush(timeout=25)
-
-
 def folders(settings: Settings) -> set[str]:
     """Return the instances that have a directory."""
     return {path.name for path in (settings.data_dir / "providers").iterdir()}
@@ -73,7 +65,7 @@ def test_a_hostile_name_makes_no_file(redis_client, make_settings, caplog):
     planted(redis_client, settings, "field@1", "another@1")
     redis_client.hset(Keys(settings.namespace).instances, "deep@1", DEEP)
     planted(redis_client, settings, COPY, COPY)
-    publish(settings)
+    publish(settings, "s", "one")
     with caplog.at_level(logging.WARNING, "memorybus"), thread_worker(settings):
         wait_until(lambda: texts(home(settings, COPY)) == ["one"], "the good copy is filled")
         wait_applied(redis_client, settings)
@@ -97,7 +89,7 @@ def test_no_record_speaks_for_an_instance_of_the_settings(dropped, redis_client,
     tables = recorded("Transactional")["provider"]
     tables |= {"other": {"kind": "helpers.providers.recording:Transactional"}}
     settings = make_settings(providers=(NAME, "other"), provider=tables)
-    publish(settings)
+    publish(settings, "s", "one")
     with thread_worker(settings):
         wait_applied(redis_client, settings, "other")
     planted(redis_client, settings, "other", "other", dropped=dropped)
@@ -181,7 +173,7 @@ def test_why_a_copy_is_not_served_is_told(redis_client, make_settings):
     """G9: status says which option is not obeyed and what to do; everything else goes on."""
     settings = make_settings(**recorded("Transactional"))
     planted(redis_client, settings, COPY, COPY, options={"busy": 1})
-    publish(settings)
+    publish(settings, "s", "one")
     with thread_worker(settings):
         wait_applied(redis_client, settings)
         wait_until(lambda: read_status(settings).copies[0].failing, "it is told")
@@ -196,7 +188,7 @@ def test_a_hostile_log_id_is_no_folder(log, redis_client, make_settings, tmp_pat
     """G7: the archive's folder is called by the log's id, and nothing else can be one."""
     settings = make_settings(archive=str(tmp_path / "a" / "archive"), seal_after=0, segment_age=0)
     EventLog(redis_client, settings).open()
-    publish(settings)
+    publish(settings, "s", "one")
     redis_client.hset(Keys(settings.namespace).meta, "log", log)
     with pytest.raises(ForeignKey, match="`log` is"):
         archive_of(redis_client, settings)

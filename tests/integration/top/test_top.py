@@ -11,7 +11,15 @@ import redis
 from helpers.making import MakeSettings
 from helpers.processes.stalls import MARGIN
 from helpers.stories.published import published
-from helpers.stories.scenario import NAME, PATIENT, recorded, say, thread_worker, wait_applied
+from helpers.stories.scenario import (
+    NAME,
+    PATIENT,
+    publish,
+    recorded,
+    say,
+    thread_worker,
+    wait_applied,
+)
 from helpers.stories.screens import Screen, screen
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -126,9 +134,7 @@ def test_the_cursor_stays_with_its_row(running):
             await shown.shows("user: hello")
             while "hello" not in " ".join(map(str, shown.app.grid.current.values)):
                 await shown.press("down")
-            with MemoryBus.connect(running) as bus:
-                say(bus, "s9", *map(str, range(30)))
-                assert bus.flush(timeout=25)
+            publish(running, "s9", *map(str, range(30)))
             await shown.until(lambda: shown.app.grid.row_count > 30, "the news are shown")
             assert "hello" in " ".join(map(str, shown.app.grid.current.values))
 
@@ -285,9 +291,7 @@ def test_what_is_held_does_not_change(running):
             await shown.shows("user: hello")
             await shown.press("space")
             await shown.shows("frozen")
-            with MemoryBus.connect(running) as bus:
-                say(bus, "s3", "newer")
-                assert bus.flush(timeout=25)
+            publish(running, "s3", "newer")
             await still(shown)
             await shown.press("space")
             await shown.shows("user: newer")

@@ -14,11 +14,10 @@ from helpers.providers.recording import texts
 from helpers.stories.published import published
 from helpers.stories.scenario import NAME, PATIENT, home, recorded, say, thread_worker
 from helpers.web.hostile import HOSTILE, elements
-from helpers.web.letters import put_aside
+from helpers.web.letters import letters, put_aside
 from helpers.web.pages import HASH, Answer, Visitor, served
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.queue import DeadLetters
 from memorybus.events import DeadLetterResolved, OperatorActed
 
 pytestmark = pytest.mark.timeout(120)
@@ -35,7 +34,7 @@ def _parked(make_settings: MakeSettings, redis_url: str, flag: Path) -> Iterator
         say(bus, "s-2", f"!permanent={flag} two")
         assert bus.flush()
     with thread_worker(settings):
-        wait_until(lambda: len(letters(settings)) == 4, "the events are parked")
+        wait_until(lambda: len(letters(settings, NAME)) == 4, "the events are parked")
         yield settings
 
 
@@ -45,15 +44,6 @@ def _ann(parked: Settings) -> Iterator[Visitor]:
     with served(parked) as visitor:
         visitor.sign_in("ann")
         yield visitor
-
-
-def letters(settings: Settings) -> list[str]:
-    """Return the ids of the events that are dead letters."""
-    desk = DeadLetters(settings)
-    try:
-        return [dead.stored.letter.event_id for dead in desk.letters([NAME])]
-    finally:
-        desk.close()
 
 
 def links(text: str, begin: str) -> list[str]:
@@ -114,7 +104,7 @@ def test_a_plan_changes_nothing(parked, ann):
     assert "never tried" in ann.get("/dead/discard?all=1").text
     assert ann.get("/dead/burn?all=1").status == 409
     assert ann.get("/dead/retry").status == 409
-    assert len(letters(parked)) == 4
+    assert len(letters(parked, NAME)) == 4
     assert published(parked, OperatorActed) == []
 
 
@@ -125,7 +115,7 @@ def test_a_retry_applies_in_order(parked, ann, flag):
     flag.unlink()
     said = act(ann, "/dead/retry", retry, why="the disk is mended")
     assert said.startswith("4 events applied; 0 events")
-    assert letters(parked) == []
+    assert letters(parked, NAME) == []
     assert [one for one in texts(home(parked)) if "behind" in one] == ["behind 1", "behind 2"]
     acts = [(one.act, one.operator, one.reason) for one in published(parked, OperatorActed)]
     assert acts[-1] == ("retry dead letters", "ann", "the disk is mended")
@@ -169,7 +159,7 @@ def test_an_edit_is_applied_in_its_place(parked, ann):
     mended = re.sub(r"!permanent=\S* two", "mended", fields)
     assert act(ann, "/dead/edit", edit, why="misspelt", fields=mended).startswith("1 event applied")
     assert "mended" in texts(home(parked))
-    assert len(letters(parked)) == 3
+    assert len(letters(parked, NAME)) == 3
 
 
 def test_strangers_see_no_letter(parked):
@@ -178,7 +168,7 @@ def test_strangers_see_no_letter(parked):
         for path in ("/dead", "/dead/retry?all=1"):
             assert visitor.get(path).status in (303, 401)
         assert visitor.post("/dead/retry", {"all": "1", "why": "x"}).status == 403
-    assert len(letters(parked)) == 4
+    assert len(letters(parked, NAME)) == 4
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -15,8 +15,7 @@ from helpers.processes.waiting import wait_until
 from helpers.providers.recording import state_digest, texts
 from helpers.stories.described import troubles
 from helpers.stories.replaying import begun
-from helpers.stories.scenario import TESTS, home, log_length, recorded, say, wait_applied
-from memorybus.agent.client import MemoryBus
+from helpers.stories.scenario import TESTS, home, log_length, publish, recorded, wait_applied
 from memorybus.config.settings import Settings, load, to_environ
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
@@ -84,21 +83,14 @@ def place(
     return Place(make_settings(), tmp_path, spawn)
 
 
-def publish(settings: Settings, *words: str) -> None:
-    """Publish turns of one session."""
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "s", *words)
-        assert bus.flush(timeout=25)
-
-
 def test_who_comes_late_catches_up(place, redis_client):
     """G8: an instance added late begins at the beginning of the history, and is then live."""
-    publish(place.settings, "one", "two")
+    publish(place.settings, "s", "one", "two")
     first = place.worker()
     assert "restart" in place.done(*ADD)
     first.terminate()
     place.worker()
-    publish(place.settings, "three")
+    publish(place.settings, "s", "three")
     for name in ("rec", "late"):
         wait_applied(redis_client, place.settings, name)
     assert texts(home(place.settings, "late")) == ["one", "two", "three"]
@@ -109,13 +101,13 @@ def test_who_comes_late_reads_the_archive(redis_client, make_settings, tmp_path,
     """G7, G8: what the log has no more comes from the archive; then it is live as others are."""
     place = Place(make_settings(**QUICK), tmp_path, spawn)
     old = [f"old {number}" for number in range(120)]
-    publish(place.settings, *old)
+    publish(place.settings, "s", *old)
     run_once(place.settings)
     assert log_length(redis_client, place.settings) <= place.settings.partitions
-    publish(place.settings, "in the log")
+    publish(place.settings, "s", "in the log")
     place.done(*ADD)
     place.worker()
-    publish(place.settings, "live")
+    publish(place.settings, "s", "live")
     for name in ("rec", "late"):
         wait_applied(redis_client, place.settings, name)
     assert texts(home(place.settings, "late")) == [*old, "in the log", "live"]
@@ -124,9 +116,9 @@ def test_who_comes_late_reads_the_archive(redis_client, make_settings, tmp_path,
 
 def test_who_comes_late_may_begin_now(place, redis_client):
     """G8: from now on, or from a moment: what lies before is passed without a call."""
-    publish(place.settings, "one", "two")
+    publish(place.settings, "s", "one", "two")
     place.done(*ADD, "--from", "now")
-    publish(place.settings, "three")
+    publish(place.settings, "s", "three")
     place.worker()
     wait_applied(redis_client, place.settings, "late")
     assert texts(home(place.settings, "late")) == ["three"]
@@ -174,14 +166,14 @@ def test_a_removal_prints_as_json_what_is_documented(place):
     assert "[provider.late]" in json.loads(plan)["block"]
     assert not list(troubles(words, plan)), plan
     place.forget_late()
-    publish(place.settings, "one")
+    publish(place.settings, "s", "one")
     done = place.done(*words, "--yes", "--json")
     assert not list(troubles(words, done)), done
 
 
 def test_nothing_is_removed_that_the_settings_name(place, redis_client):
     """G4: while the settings name an instance, the next worker would apply all to it again."""
-    publish(place.settings, "one")
+    publish(place.settings, "s", "one")
     place.worker()
     wait_applied(redis_client, place.settings)
     refused = place.run("provider", "remove", "rec", "--reason", "x", "--yes")
@@ -189,7 +181,7 @@ def test_nothing_is_removed_that_the_settings_name(place, redis_client):
     assert "delete 'rec' from `providers` and the table [provider.rec]" in refused.output
     assert str(place.path) in refused.output
     assert place.path.read_text() == FILE
-    publish(place.settings, "two")
+    publish(place.settings, "s", "two")
     wait_applied(redis_client, place.settings)
     assert texts(home(place.settings)) == ["one", "two"]
 
@@ -201,7 +193,7 @@ def test_a_pause_is_seen_and_ends(place, redis_client):
     assert "recalled" in said
     leases = f"{place.settings.namespace}:*:lease:rec"
     wait_until(lambda: not list(redis_client.scan_iter(leases)), "its lanes are given up")
-    publish(place.settings, "one")
+    publish(place.settings, "s", "one")
     assert "its disk is full" in place.done("status")
     assert "its disk is full" in place.done("provider", "ls")
     assert "resume rec" in place.run("doctor").output
@@ -217,7 +209,7 @@ def test_a_pause_is_seen_and_ends(place, redis_client):
 
 def test_a_removal_leaves_no_key(place, redis_client):
     """G10: a removed instance leaves nothing in Redis; its state stays unless told otherwise."""
-    publish(place.settings, "one", "!permanent two")
+    publish(place.settings, "s", "one", "!permanent two")
     place.done(*ADD)
     running = place.worker()
     for name in ("rec", "late"):
@@ -238,7 +230,7 @@ def test_a_removal_leaves_no_key(place, redis_client):
     assert left == []
     assert [g["name"] for g in redis_client.xinfo_groups(keys.log(0))] == [b"rec"]
     assert texts(home(place.settings, "late")) == ["one"]
-    publish(place.settings, "three")
+    publish(place.settings, "s", "three")
     wait_applied(redis_client, place.settings)
     assert [key for key in redis_client.scan_iter() if b"late" in key] == []
     running.terminate()
@@ -263,7 +255,7 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(place, redis_client):
 
     While workers run that know it, nobody falls back to what an older one remembers.
     """
-    publish(place.settings, "one")
+    publish(place.settings, "s", "one")
     running = place.worker()
     wait_applied(redis_client, place.settings)
     remove = ("provider", "remove", "rec", "--reason", "moved", "--yes")
@@ -291,7 +283,7 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(place, redis_client):
 
 def test_who_was_removed_may_come_again(place, redis_client):
     """G8: an instance that is added again takes events again, when no worker knows the old one."""
-    publish(place.settings, "one")
+    publish(place.settings, "s", "one")
     place.done(*ADD)
     running = place.worker()
     wait_applied(redis_client, place.settings, "late")
@@ -301,7 +293,7 @@ def test_who_was_removed_may_come_again(place, redis_client):
     assert (refused.returncode, "restart them first" in refused.output) == (2, True)
     running.terminate()
     place.done(*ADD)
-    publish(place.settings, "two")
+    publish(place.settings, "s", "two")
     place.worker()
     wait_applied(redis_client, place.settings, "late")
     assert texts(home(place.settings, "late")) == ["one", "two"]
@@ -309,7 +301,7 @@ def test_who_was_removed_may_come_again(place, redis_client):
 
 def test_an_addition_that_failed_leaves_no_plan(place, redis_client):
     """G8: if the file cannot be written, the next addition begins where it says, not there."""
-    publish(place.settings, "one")
+    publish(place.settings, "s", "one")
     blocks = place.path.with_name(f".{place.path.name}.new")
     blocks.mkdir()
     late = (*ADD, "--from", "now")

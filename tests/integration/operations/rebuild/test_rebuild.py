@@ -15,7 +15,7 @@ from helpers.stories.rebuilding import (
     settled,
     talking,
 )
-from helpers.stories.scenario import NAME, home, recorded, say, worker
+from helpers.stories.scenario import NAME, home, publish, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
@@ -127,17 +127,13 @@ def test_a_state_of_an_earlier_time_lives_on(redis_client, make_settings, spawn)
     A verification up to a later moment leaves out the same.
     """
     settings = make_settings(partitions=1, **recorded("Transactional"))
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "s", "one", "two", "three")
-        assert bus.flush("logged", 25)
+    publish(settings, "s", "one", "two", "three")
     child = worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
     two = next(one.n for one in effects(home(settings)) if one.text == "two")
     assert '"key": "s"' in ran(spawn, settings, "verify", NAME, "--until", f"p00:{two}", code=1)
     done = ran(spawn, settings, "rebuild", NAME, "--until", f"p00:{two}", "--yes")
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "later", "four")
-        assert bus.flush("logged", 25)
+    publish(settings, "later", "four")
     settled(redis_client, settings, done["live"])
     assert texts(home(settings, done["live"])) == ["one", "two", "four"]
     last = effects(home(settings, done["live"]))[-1].n

@@ -22,7 +22,7 @@ from helpers.stories.rebuilding import (
     talking,
 )
 from helpers.stories.replaying import cli
-from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
+from helpers.stories.scenario import NAME, TESTS, home, publish, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -150,9 +150,7 @@ def test_a_shared_state_is_not_rebuilt_over_itself(redis_client, make_settings, 
     """G8: a copy that would write where the live one does is refused, with the option to give."""
     table = {"kind": "helpers.providers.recording:KeyedShared", "collection": "one"}
     settings = make_settings(providers=(NAME,), provider={NAME: table})
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "s", "one")
-        assert bus.flush("logged", 25)
+    publish(settings, "s", "one")
     refused = ran(spawn, settings, "rebuild", NAME, code=2)
     assert "--set collection=" in refused
     plan = ran(spawn, settings, "rebuild", NAME, "--set", "collection=two")

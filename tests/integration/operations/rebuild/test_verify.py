@@ -15,6 +15,7 @@ from helpers.stories.scenario import (
     NAME,
     environ,
     home,
+    publish,
     recorded,
     say,
     spread_sessions,
@@ -58,7 +59,7 @@ def test_no_command_fills_a_state_that_is_there(redis_client, make_settings, spa
 def test_what_a_killed_verification_made_goes(redis_client, make_settings):
     """G8: its copy stays while the command lives; then a worker removes it, with its state."""
     settings = make_settings(**recorded("Transactional"))
-    published(settings, "s", "one", "two")
+    publish(settings, "s", "one", "two")
     lock = RebuildLock(redis_client, Keys(settings.namespace), NAME, "verification", "ann")
     with thread_worker(settings), Stores(settings) as stores:
         with lock:
@@ -71,13 +72,6 @@ def test_what_a_killed_verification_made_goes(redis_client, make_settings):
         assert stores.lanes.count_remaining(CHECKED) == 0
     assert not home(settings, CHECKED).exists()
     assert texts(home(settings)) == ["one", "two"]
-
-
-def published(settings: Settings, session: str, *words: str) -> None:
-    """Publish turns of one session."""
-    with MemoryBus.connect(settings) as bus:
-        say(bus, session, *words)
-        assert bus.flush("logged", 25)
 
 
 def test_a_name_of_which_something_is_left_is_not_given(redis_client, make_settings):
@@ -140,9 +134,7 @@ def test_two_workers_rebuild_roll_back_and_drop(redis_client, make_settings, spa
             assert all(calls(place, child.pid) for child in children), "one worker served it alone"
         dropped = both(spawn, settings, "rebuild", "--drop")
         assert [one["dropped"] for one in dropped] == [[f"{name}@1"] for name in BOTH]
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "late", "late: after all that")
-        assert bus.flush("logged", 25)
+    publish(settings, "late", "late: after all that")
     for name in BOTH:
         settled(redis_client, settings, name)
         found = texts(home(settings, name))

@@ -10,8 +10,8 @@ from helpers.stories.scenario import (
     PATIENT,
     backlog,
     home,
+    publish,
     recorded,
-    say,
     thread_worker,
     wait_applied,
     worker,
@@ -36,13 +36,6 @@ def leases(client: redis.Redis, settings: Settings, name: str) -> int:
     return len(list(client.scan_iter(f"{settings.namespace}:*:lease:{name}")))
 
 
-def publish(settings: Settings, *words: str) -> None:
-    """Publish turns of one session."""
-    with MemoryBus.connect(settings) as bus:
-        say(bus, "s", *words)
-        assert bus.flush(timeout=25)
-
-
 def generation(settings: Settings, **plan: object) -> Instance:
     """Make a copy known that follows the live one without an end."""
     made = Instance(name=GENERATION, provider=NAME, purpose="rebuild", plan=Plan(**plan))
@@ -54,12 +47,12 @@ def generation(settings: Settings, **plan: object) -> Instance:
 def test_copies_come_while_a_worker_runs(redis_client, make_settings):
     """G8: a worker takes up a copy of what it serves, and no copy of anything else."""
     settings = make_settings(**recorded("Transactional"))
-    publish(settings, "one", "two")
+    publish(settings, "s", "one", "two")
     with thread_worker(settings):
         generation(settings)
         with Stores(settings) as stores:
             stores.instances.add(Instance(name="other@1", provider="other"))
-        publish(settings, "three")
+        publish(settings, "s", "three")
         wait_until(lambda: texts(home(settings, GENERATION)) == ["one", "two", "three"], "filled")
     assert not home(settings, "other@1").exists()
 
@@ -68,7 +61,7 @@ def test_a_copy_gets_its_lanes_as_soon_as_it_is_open(redis_client, make_settings
     """G8: who waits for a copy waits for no heartbeat: the worker says at once that it is ready."""
     monkeypatch.setattr(balance, "DESERTED_SECONDS", 1_000.0)
     settings = make_settings(**PATIENT, **recorded("Transactional"))
-    publish(settings, "one")
+    publish(settings, "s", "one")
     lock = RebuildLock(redis_client, Keys(settings.namespace), NAME, "rebuild", "ann")
     with lock, thread_worker(settings) as running:
         running._presence._beat_at = float("inf")  # no heartbeat is due any more
@@ -79,7 +72,7 @@ def test_a_copy_gets_its_lanes_as_soon_as_it_is_open(redis_client, make_settings
 def test_agents_never_hear_of_a_copy(redis_client, make_settings, spawn):
     """G8: recalls, tools and contributions are asked of the provider, whatever copies it has."""
     settings = make_settings(**recorded("Transactional"))
-    publish(settings, "a blue house")
+    publish(settings, "s", "a blue house")
     worker(spawn, settings, jobs=1)
     generation(settings)
     wait_applied(redis_client, settings, GENERATION)
@@ -97,12 +90,12 @@ def test_agents_never_hear_of_a_copy(redis_client, make_settings, spawn):
 def test_a_held_instance_stands_still(redis_client, make_settings):
     """G8: a hold drains the lanes and gives them up; let go, they go on; nothing is lost."""
     settings = make_settings(**recorded("Transactional"))
-    publish(settings, "one")
+    publish(settings, "s", "one")
     with thread_worker(settings), Stores(settings) as stores:
         wait_applied(redis_client, settings)
         stores.instances.set_pause(NAME, InstancePause("a test", "me", 1))
         wait_until(lambda: leases(redis_client, settings, NAME) == 0, "its lanes are given up")
-        publish(settings, "two")
+        publish(settings, "s", "two")
         wait_until(still(lambda: texts(home(settings)), 0.5), "nothing is applied")
         assert texts(home(settings)) == ["one"]
         (one,) = read_status(settings).providers
@@ -115,7 +108,7 @@ def test_a_held_instance_stands_still(redis_client, make_settings):
 def test_a_changed_plan_is_followed(redis_client, make_settings):
     """G8: a copy whose end is moved goes on from there; none of its events comes twice."""
     settings = make_settings(partitions=1, **PATIENT, **recorded("Keyed"))
-    publish(settings, "one", "two", "three")
+    publish(settings, "s", "one", "two", "three")
     made = generation(settings, spans={0: (NumberRange(1, 2),)})
     with thread_worker(settings), Stores(settings) as stores:
         wait_until(lambda: texts(home(settings, GENERATION)) == ["one"], "it is at its end")
@@ -141,7 +134,7 @@ def test_a_copy_that_cannot_be_made_is_told(redis_client, make_settings):
 def test_a_dropped_copy_goes_with_all_it_has(redis_client, make_settings, spawn):
     """G8: two workers serve it; dropped, it leaves no key and no file, and does not come back."""
     settings = make_settings(**recorded("Transactional"))
-    publish(settings, "one", "!permanent two")
+    publish(settings, "s", "one", "!permanent two")
     for _ in range(2):
         worker(spawn, settings)
     made = generation(settings)
@@ -169,7 +162,7 @@ def test_a_dropped_copy_waits_for_its_home(redis_client, make_settings):
     settings = make_settings(
         providers=(NAME,), provider={NAME: {"kind": "helpers.providers.local:Local"}}
     )
-    publish(settings, "one")
+    publish(settings, "s", "one")
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
     with Stores(settings) as stores:
         stores.homes.move(GENERATION, away)
@@ -225,7 +218,7 @@ def test_who_is_live_calls_outside_tools(redis_client, make_settings):
 def test_a_late_one_begins_where_it_is_told(redis_client, make_settings):
     """G8: the plan of an instance of the settings is followed, whatever its store has seen."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
-    publish(settings, "one", "two", "three")
+    publish(settings, "s", "one", "two", "three")
     with Stores(settings) as stores:
         plan = Plan(spans={0: (NumberRange(3),)})
         stores.instances.add(Instance(name=NAME, provider=NAME, plan=plan, purpose="added"))

@@ -12,14 +12,7 @@ from helpers.processes.processes import Child, Spawn, children_of
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.described import troubles
-from helpers.stories.scenario import (
-    environ,
-    home,
-    recalling,
-    recorded,
-    wait_applied,
-    words_of,
-)
+from helpers.stories.scenario import environ, home, recalling, recorded, wait_applied, words_of
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
