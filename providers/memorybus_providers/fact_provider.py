@@ -449,7 +449,7 @@ class FactProvider(TransactionalProvider):
         with self.opened.reading(ctx.scope, ctx.deadline) as search:
             zone = self.config.zone
             if not query or query.isspace() or asks_for_profile(query):
-                given = profile(search.source, ctx.scope, ctx.budget, ctx.as_of, zone)
+                given = profile(search.source, ctx.scope, ctx.budget, ctx.as_of, zone, derived=True)
             else:
                 answer = search.answer(
                     query, ctx.scope, as_of=ctx.as_of, now=now, zone=zone, for_prompt=True
@@ -477,7 +477,9 @@ class FactProvider(TransactionalProvider):
         if scope.agent is None or scope.user is None:
             return ""
         with self.opened.reading(scope, _BLOCK_SECONDS) as search:
-            found = profile(search.source, scope, _MAX_BLOCK_CHARS, zone=self.config.zone)
+            found = profile(
+                search.source, scope, _MAX_BLOCK_CHARS, zone=self.config.zone, derived=True
+            )
         return "\n".join(_lines(found, self.config.zone))
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:

@@ -1,8 +1,9 @@
 """Tells what is known of a person if nothing in particular is asked.
 
-Its parts, in this order: what the person told the agent to keep to, what was kept, the names that
-come up most, and what the newest days were about. Each of the first two gets at most its share of
-the room at first, so that the others are seen; what is left goes to whichever has more to tell.
+Its parts, in this order: what the person told the agent to keep to, what was kept, and the rest, a
+model's profile of the person, the names that come up most, and what the newest days were about.
+Each of the first two gets at most its share of the room at first, so that the rest is seen; what is
+left goes to whichever has more to tell.
 """
 
 from collections import Counter
@@ -14,6 +15,7 @@ import msgspec
 from memorybus.small_talk import says_nothing
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.deriving.extractive import ExtractiveDeriver
 from memorybus_providers.finding.source import LATEST_STORABLE, FactSource, View
 from memorybus_providers.finding.validity import FactValidity
 from memorybus_providers.language.asking_words import is_asking_word
@@ -48,6 +50,7 @@ _LINE_CHARS = 38  # characters of a line beside its text: a date and a label
 _LEAST_CHARS = 40
 _MORE_CHARS = 70  # a line is not cut to fewer characters, and how many say where all of it is
 
+_PROFILE_LABEL = "profile"
 _NAMES_LABEL = "comes up most"
 _TOPIC_LABEL = "topic"
 _ASKED_LABEL = "asked about"
@@ -62,10 +65,13 @@ def profile(
     budget: int,
     as_of: int | None = None,
     zone: tzinfo = UTC,
+    *,
+    derived: bool = False,
 ) -> list[tuple[Scored, str]]:
     """Return what is known of a person, with the texts that fill `budget` characters.
 
     Args:
+        derived: also the profile that a model derived, before names and topics.
         budget: the characters of all lines.
         as_of: only what was known at this time, milliseconds; None for now.
         zone: the time zone in which days begin.
@@ -76,7 +82,9 @@ def profile(
     marked = FactValidity(source).settle([Scored(fact, 1.0) for fact in kept], scope, as_of)
     holding = [one.fact for one in marked if not one.until]
     said = [_without_instructions(fact) for fact in facts if fact.kind == "user"]
-    lines = _fill(_parts(holding, said, zone), budget)
+    instructions, others, rest = _parts(holding, said, zone)
+    written = _derived(source, view) if derived else []
+    lines = _fill((instructions, others, [*written, *rest]), budget)
     return [(Scored(line, 1 / place), text) for place, (line, text) in enumerate(lines, start=1)]
 
 
@@ -88,6 +96,17 @@ def _parts(
     others = [fact for fact in kept if fact.category != INSTRUCTION]
     rest = [*_names([*others, *facts]), *_topics(facts, zone)]
     return _newest_wordings(instructions), sorted(others, key=_importance), rest
+
+
+def _derived(source: FactSource, view: View) -> list[Fact]:
+    """Return the newest profile that a model wrote; one of chosen sentences would repeat them."""
+    profiles = (
+        _line(_PROFILE_LABEL, " ".join(known.text.split()), known.at, known.id)
+        for known in source.conclusions("", view.scope)
+        if known.kind == "profile" and known.deriver != ExtractiveDeriver.name
+        if known.at <= view.known_by
+    )
+    return list(islice(profiles, 1))
 
 
 def _without_instructions(fact: Fact) -> Fact:
@@ -167,8 +186,8 @@ def _says_of_what(word: str) -> bool:
     return len(plain) > 1 and not is_stop_word(plain) and not is_asking_word(plain)
 
 
-def _line(label: str, text: str) -> Fact:
-    return Fact(0, None, INITIAL_TRUST, "", "", "", label, 0, text, "", "")
+def _line(label: str, text: str, at: int = 0, event: str = "") -> Fact:
+    return Fact(0, None, INITIAL_TRUST, "", "", "", label, at, text, "", "", event)
 
 
 def _fill(parts: Sequence[Sequence[Fact]], budget: int) -> list[tuple[Fact, str]]:

@@ -33,8 +33,9 @@ MAX_RECENT_SESSIONS = 500  # the most sessions among which these are chosen, the
 
 MAX_CONCLUSIONS = 100
 MAX_PASSAGES = 600
-"""The most conclusions of one kind and deriver that are read, and the most passages of one session,
-the newest (G10)."""
+MAX_SUMMARIES = 500
+"""The most conclusions of one kind and deriver that are read, the most passages of one session, and
+the most summaries of a scope, the newest (G10)."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -54,6 +55,15 @@ class View(msgspec.Struct, frozen=True):
     def narrowed(self) -> bool:
         """Whether it sees less than all facts of the scope."""
         return bool(self.about) or self.known_by != LATEST_STORABLE
+
+
+class SessionSummary(msgspec.Struct, frozen=True):
+    """The newest summary that a deriver made of a session."""
+
+    row: int  # the session's row, the first part of the places of its facts
+    session: str
+    root: str
+    text: str
 
 
 class Extent(msgspec.Struct, frozen=True):
@@ -150,6 +160,10 @@ class FactSource(Protocol):
 
     def conclusions(self, session: str, scope: RecallScope) -> list[KnownConclusion]:
         """Return conclusions about a session and its person, the newest first."""
+        ...
+
+    def summaries(self, scope: RecallScope) -> list[SessionSummary]:
+        """Return the newest summary of each session and deriver: the newest `MAX_SUMMARIES`."""
         ...
 
     def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:

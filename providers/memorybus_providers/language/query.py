@@ -168,12 +168,17 @@ class Question(msgspec.Struct, frozen=True):
 
     def asks_for(self, text: str) -> bool:
         """Return whether a text contains a form of a term."""
-        split = tokens(text)
-        return any(
-            not term.kin.isdisjoint(stems_of(token, self.languages)) or token in term.forms
-            for token in split
+        return bool(self.terms_in(text))
+
+    def terms_in(self, text: str) -> list[Term]:
+        """Return the terms of which a text contains a form."""
+        words = frozenset(tokens(text))
+        kin = frozenset[str]().union(*(stems_of(word, self.languages) for word in words))
+        return [
+            term
             for term in self.terms
-        )
+            if not (term.kin.isdisjoint(kin) and words.isdisjoint(term.forms))
+        ]
 
 
 def parse_question(

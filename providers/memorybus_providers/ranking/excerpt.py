@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from memorybus_providers.language.query import Question
 from memorybus_providers.ranking.facts import passages
 
@@ -28,6 +26,5 @@ def excerpt(text: str, room: int, question: Question) -> str:
 
 def _start_of_answer(text: str, question: Question) -> int:
     """Return where the passage begins that contains the most terms, the first of equal ones."""
-    terms = [msgspec.structs.replace(question, terms=(term,)) for term in question.terms]
-    best = max(passages(text), key=lambda part: sum(term.asks_for(part) for term in terms))
+    best = max(passages(text), key=lambda part: len(question.terms_in(part)))
     return text.index(best)

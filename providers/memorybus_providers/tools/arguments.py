@@ -243,10 +243,10 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "outdated; put right what is wrong with memory_correct.",
         "memory_list": "List stored facts, newest first: what was kept by memory_add or in the "
         "agent's memory files, not what was said. Use it to review them.",
-        "session_search": "Find the past conversation in which something was said. Returns "
-        "conversations, best first, each with its id, date, summary and topics if it has any, and "
-        "the utterances around the hit. Use it for 'when did we talk about …?' and to read a fact "
-        "in its context.",
+        "session_search": "Find the past conversation in which something was said, or whose "
+        "summary has the words. Returns conversations, best first, each with its id, date, summary "
+        "and topics if it has any, and the utterances around the hit. Use it for 'when did we talk "
+        "about …?' and to read a fact in its context.",
         "memory_add": "Store one fact in long-term memory for later sessions. What is said in the "
         "conversation is remembered anyway: store what should be found by itself.",
         "memory_correct": "Put a remembered fact right: the new statement comes first from now on, "

@@ -6,6 +6,7 @@ A tool that writes runs inside the transaction that its caller has open.
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from memorybus.events import MemoryState
@@ -14,9 +15,10 @@ from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.deriving.extractive import ExtractiveDeriver
 from memorybus_providers.finding.names import connections, facts_naming, names_beside
 from memorybus_providers.finding.search import FactSearch
-from memorybus_providers.finding.source import FactSource
+from memorybus_providers.finding.source import LATEST_STORABLE, FactSource
 from memorybus_providers.finding.validity import FactValidity
 from memorybus_providers.language.query import parse_question
+from memorybus_providers.language.sentences import split_prompt
 from memorybus_providers.language.words import folded_words
 from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
 from memorybus_providers.ranking.succession import Correction
@@ -133,9 +135,27 @@ class ReadingTools:
         for one in self._search_by.answer(call.query, scope, now=self._now, zone=self._zone):
             if one.fact.place is not None:
                 hits.setdefault(one.fact.place[0], one.fact)
-        best = list(hits.values())[: call.limit]
-        sessions = [self._session(fact, call.around, scope) for fact in best]
+        summed_up = self._summed_up(call, scope)
+        # In turn, so that neither a word that many have said nor a summary hides the other.
+        rows = filter(None, chain.from_iterable(zip_longest(hits, summed_up)))
+        best = (hits.get(row) or summed_up[row] for row in dict.fromkeys(rows))
+        sessions = [self._session(fact, call.around, scope) for fact in islice(best, call.limit)]
         return {"sessions": sessions}
+
+    def _summed_up(self, call: SessionSearch, scope: RecallScope) -> dict[int, Fact]:
+        """Return a passage of each session whose summary has all words, the newest first."""
+        question = parse_question(*split_prompt(call.query)).without_asking_terms()
+        asked = {term.stem for term in question.terms if not term.extra}
+        found: dict[int, Fact] = {}
+        for summary in self._source.summaries(scope) if asked else ():
+            if len(found) < call.limit and asked.issubset(
+                term.stem for term in question.terms_in(summary.text)
+            ):
+                said = self._source.said_in(summary.session, summary.root, LATEST_STORABLE, scope)
+                if said:
+                    nearest = max(said, key=lambda fact: len(question.terms_in(fact.content)))
+                    found[summary.row] = nearest
+        return found
 
     def _session(self, hit: Fact, reach: int, scope: RecallScope) -> ToolResult:
         said = [

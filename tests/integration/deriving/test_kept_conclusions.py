@@ -14,6 +14,7 @@ from memorybus.events import (
     Position,
     Scope,
     SessionEnded,
+    SessionRef,
     SessionSwitched,
     TurnCompleted,
 )
@@ -299,6 +300,91 @@ def test_a_session_is_found_with_its_newest_summary_and_topics(facts):
     assert session["summary"] == {"text": "new", "id": later.event_id, "deriver": "extractive"}
     assert session["topic"]["text"] == "Bergen"
     assert [line["text"] for line in session["said"]] == ["I keep bees in Bergen.", "Noted."]
+
+
+ELSEWHERE = SessionRef(id="elsewhere", root="elsewhere")
+"""Another session of the same person."""
+
+
+def summed_up(facts: FactProvider, text: str, number: int = 60, **more: Any) -> str:
+    """Let a session say something that its summary paraphrases; return the event that said it."""
+    said = SampleStep(number, turn("The bees swarm in May.", number), ADA, ELSEWHERE)
+    known = Derived(kind="summary", text=text, sources=(said.event_id,), deriver="model", **more)
+    feed(facts, [said, SampleStep(number + 1, known, ADA, ELSEWHERE)])
+    return said.event_id
+
+
+def test_a_session_is_found_by_the_words_of_its_summary(facts):
+    """A paraphrase that nobody said finds its session, by any form of its words, for its owner."""
+    told = Told(facts)
+    told(turn("I keep a dog."))
+    summed_up(facts, "Ada's apiculture is seasonal.")
+    (session,) = sessions_found(facts, "what about seasons of apiculture?")
+    assert session["session"] == "elsewhere"
+    assert session["summary"]["text"] == "Ada's apiculture is seasonal."
+    assert {"The bees swarm in May."} <= {line["text"] for line in session["said"]}
+    assert sessions_found(facts, "apiculture of lions") == []
+    assert sessions_found(facts, "apiculture", BOB) == []
+
+
+def test_a_summary_hides_no_session_that_said_it(facts):
+    """A session in which the words were said comes first, then one whose summary has them all."""
+    told = Told(facts)
+    told(turn("Apiculture is the keeping of bees."))
+    summed_up(facts, "Ada's apiculture is seasonal.")
+    names = [session["session"] for session in sessions_found(facts, "apiculture")]
+    assert names == [SESSION.id, "elsewhere"]
+
+
+def test_an_older_or_retracted_summary_finds_nothing(facts):
+    """Only the newest summary of a session speaks for it, and none whose source is gone."""
+    told = Told(facts)
+    summed_up(facts, "Ada's apiculture is seasonal.")
+    newer = Derived(kind="summary", text="Ada breeds queens.", sources=("ab" * 16,))
+    newer = msgspec.structs.replace(newer, deriver="model")
+    step = SampleStep(70, newer, ADA, ELSEWHERE)
+    facts.on_derived(newer, hook_context(step, at=AT + 1))
+    assert sessions_found(facts, "apiculture") == []
+    assert len(sessions_found(facts, "breeding queens")) == 1
+    told.n = 80
+    told(undo("ab" * 16))
+    assert sessions_found(facts, "breeding queens") == []
+
+
+@pytest.mark.parametrize("question", ["", "What do you know about me?"])
+def test_a_first_question_gets_the_derived_profile(facts, question):
+    """A model's newest profile answers behind what was kept, until one of its sources is gone."""
+    told, asked = Told(facts), RecallContext(RecallScope.own(ADA))
+    told(MemoryWritten(action="add", store="user", content="Lives in Bergen."))
+    said = told(turn("I keep bees."))
+    for number, deriver in enumerate(("model", "extractive", "model"), 1):
+        event = Derived(
+            kind="profile", text=f"Ada,\n{deriver} {number}.", sources=(said,), deriver=deriver
+        )
+        step = SampleStep(60 + number, event, ADA, SESSION)
+        facts.on_derived(event, hook_context(step, at=AT + number))
+    texts_found = [one.text for one in facts.prefetch(question, asked)]
+    assert texts_found[:2] == ["Lives in Bergen.", "Ada, model 3."]
+    assert "model 1." not in str(texts_found)
+    assert "extractive 2." not in str(texts_found)
+    assert "Ada, model 3." in facts.system_prompt_block(RecallScope.own(ADA))
+    earlier = msgspec.structs.replace(asked, as_of=AT + 1)
+    assert "Ada, model 1." in [one.text for one in facts.prefetch(question, earlier)]
+    assert facts.prefetch(question, RecallContext(RecallScope.own(BOB))) == []
+    told.n = 80
+    told(undo(said))
+    assert [one.text for one in facts.prefetch(question, asked)] == ["Lives in Bergen."]
+
+
+def test_no_profile_is_derived_from_a_profile(facts):
+    """What a deriver gets as known of a person is what was kept and said, never a conclusion."""
+    told = Told(facts)
+    said = told(turn("I keep bees in Bergen."))
+    told(Derived(kind="profile", text="Ada paints.", sources=(said,), deriver="model"))
+    told(SessionEnded())
+    essentials = facts.material(facts.due("extractive", 1)[0]).essentials
+    assert essentials
+    assert "paints" not in str(essentials)
 
 
 def test_a_summary_never_crowds_out_what_was_said(facts):

@@ -14,7 +14,9 @@ from memorybus_providers.finding.source import (
     MAX_CONCLUSIONS,
     MAX_FACTS,
     MAX_PASSAGES,
+    MAX_SUMMARIES,
     Extent,
+    SessionSummary,
     View,
     fact_of,
     newest_of_each,
@@ -176,6 +178,15 @@ select event_id, kind, content, at, deriver, supersedes, (
         and (kind in ('fact', 'profile') or sessions.name = :session)
 ) as recent where place <= :most order by at desc, event_id desc
 """  # noqa: S608  constants of our own
+_SUMMARIES = f"""
+select recent.session, sessions.name, root, content from (
+    select session, at, content, row_number() over (
+        partition by session, deriver order by at desc, event_id desc
+    ) as place
+    from derived where scope in ({SCOPES}) and kind = 'summary' and content != ''
+) as recent join sessions on sessions.id = recent.session
+where place = 1 order by at desc, recent.session desc limit :most
+"""  # noqa: S608  constants of our own
 _SAID_IN = f"""
 select * from (
     {FACT} where facts.session in (
@@ -298,6 +309,11 @@ class SqliteFacts:
                 _CONCLUSIONS, given | limits
             )
         ]
+
+    def summaries(self, scope: RecallScope) -> list[SessionSummary]:
+        """Return the newest summary of each session and deriver, the newest first."""
+        given = {"most": MAX_SUMMARIES, **limits_of(self._db, scope)}
+        return [SessionSummary(*row) for row in self._db.execute(_SUMMARIES, given)]
 
     def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:
         """Return the newest passages of a session until a time, in order."""

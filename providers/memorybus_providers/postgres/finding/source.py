@@ -11,7 +11,9 @@ from memorybus_providers.finding.source import (
     MAX_CONCLUSIONS,
     MAX_FACTS,
     MAX_PASSAGES,
+    MAX_SUMMARIES,
     Extent,
+    SessionSummary,
     View,
     newest_of_each,
 )
@@ -184,6 +186,15 @@ select event_id, kind, content, at, deriver, supersedes, array(
         and (kind in ('fact', 'profile') or sessions.name = %(session)s)
 ) as recent where place <= %(most)s order by at desc, event_id collate "C" desc
 """
+_SUMMARIES = """
+select newest.session, sessions.name, root, content from (
+    select session, at, content, row_number() over (
+        partition by session, deriver order by at desc, event_id collate "C" desc
+    ) as place
+    from derived where scope = any(%s) and kind = 'summary' and content <> ''
+) as newest join sessions on sessions.id = newest.session
+where place = 1 order by at desc, newest.session desc limit %s
+"""
 _SAID_IN = f"""
 select * from (
     {FACT}where facts.session in (
@@ -334,6 +345,11 @@ class PostgresFacts:
             )
             for name, kind, text, at, deriver, gone, sources in rows
         ]
+
+    def summaries(self, scope: RecallScope) -> list[SessionSummary]:
+        """Return the newest summary of each session and deriver, the newest first."""
+        rows = self._db.execute(_SUMMARIES, (self.scopes(scope), MAX_SUMMARIES))
+        return [SessionSummary(row, *map(decode_text, texts)) for row, *texts in rows]
 
     def said_in(self, session: str, root: str, known_by: int, scope: RecallScope) -> list[Fact]:
         """Return the newest passages of a session until a time, in order."""
