@@ -311,7 +311,7 @@ def without_repeats(
             memory = _FORMER.sub(_without_former, text) if _BEFORE in text else text
             if memory not in told:
                 new.append(memory)
-            if len(text) > len(told.get(memory, "")):
+            if memory not in told or len(text) > len(told[memory]):
                 told[memory] = text
         if new:
             kept.append((name, new))
