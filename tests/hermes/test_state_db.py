@@ -1,12 +1,15 @@
 """Hermes's own `SessionDB` writes a state.db, and reconcile's reader understands it."""
 
+import json
 import sqlite3
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.hermes import hermes_state
 from helpers.hermes.hermes_agent import PYTHON
+from memorybus_hermes.plugin.usage import TurnUsage, UsageMeter
 from memorybus_hermes.reconcile import survey
 from memorybus_hermes.reconcile.history_index import HistoryIndex
 from memorybus_hermes.reconcile.survey import without_copies
@@ -71,14 +74,19 @@ db.close()
 def _path(tmp_path: Path) -> Path:
     """Return a state.db that the real Hermes wrote."""
     path = tmp_path / "state.db"
+    _run_hermes(path, _STORY)
+    return path
+
+
+def _run_hermes(path: Path, story: str, *arguments: str) -> None:
+    home = str(path.parent)
     subprocess.run(
-        [PYTHON, "-c", _STORY, path],
-        env={"HERMES_HOME": str(tmp_path), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        [PYTHON, "-c", story, path, *arguments],
+        env={"HERMES_HOME": home, "HOME": home, "PATH": "/usr/bin:/bin"},
         check=True,
         capture_output=True,
         timeout=60,
     )
-    return path
 
 
 def test_what_hermes_wrote_is_read(path):
@@ -103,9 +111,38 @@ def test_what_hermes_wrote_is_read(path):
 
 def test_what_hermes_counts_is_read(path):
     """A session's tokens are those of its main loop's calls, and its model the last of them."""
-    assert read_usage(path, "sub") == SessionUsage("m-2", tokens_in=270, tokens_out=6)
+    assert read_usage(path, "sub") == SessionUsage("m-2", 270, 6, unpriced=2)
     assert read_usage(path, "s") == SessionUsage("m")
     assert read_usage(path, "nobody") == SessionUsage()
+
+
+@pytest.mark.parametrize(
+    ("told", "cost"),
+    [
+        ({"estimated_cost_usd": 0.25, "cost_status": "estimated"}, 0.25),
+        ({"estimated_cost_usd": 0.25, "actual_cost_usd": 0.5, "cost_status": "actual"}, 0.5),
+        ({"estimated_cost_usd": 0.0, "cost_status": "included"}, 0.0),
+        ({"cost_status": "unknown", "cost_source": "none"}, -1.0),
+    ],
+)
+def test_what_a_turn_cost_is_what_hermes_counted_meanwhile(path, told, cost):
+    """A turn has the growth of its session's cost; calls whose price Hermes lacks give none."""
+    meter = UsageMeter(path)
+    _spend(path, {"estimated_cost_usd": 1.0, "cost_status": "estimated", "model": "m-5"})
+    meter.begins("s", "hello", "")
+    _spend(path, told)
+    assert meter.turn("s", "hello") == TurnUsage("m-4", 7, 1, cost=cost)
+
+
+def _spend(path: Path, told: dict[str, Any]) -> None:
+    """Let Hermes count a call of a model."""
+    call = {"input_tokens": 7, "output_tokens": 1, "model": "m-4", "api_call_count": 1, **told}
+    story = (
+        "import json, sys; from pathlib import Path; from hermes_state import SessionDB\n"
+        "db = SessionDB(Path(sys.argv[1]))\n"
+        "db.update_token_counts('s', billing_provider='p', **json.loads(sys.argv[2])); db.close()"
+    )
+    _run_hermes(path, story, json.dumps(call))
 
 
 def test_the_tests_own_schema_is_hermes_schema(path, tmp_path):

@@ -192,6 +192,7 @@ class HermesConversation:
             "model": spent.model,
             "tokens_in": spent.tokens_in,
             "tokens_out": spent.tokens_out,
+            "cost": spent.cost,
         }
         messages = stored_turns.bounded_messages(turn.messages, left)
         try:
@@ -309,7 +310,10 @@ class HermesConversation:
             stored_turns.clip_text(task, room),
             stored_turns.clip_text(result, room),
             child_session=child,
-            **msgspec.structs.asdict(spent),
+            model=spent.model,
+            tokens_in=spent.tokens_in,
+            tokens_out=spent.tokens_out,
+            tool_count=spent.tool_count,
         )
         self._shared.turns.published(self._slot(session.id), receipt.event_id)
 

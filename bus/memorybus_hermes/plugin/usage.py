@@ -21,16 +21,24 @@ from memorybus_hermes.transcripts.state_db import SessionUsage, read_usage
 _MAX_REMEMBERED = 64
 """The most turns that wait for their end; older ones are published without tokens (G10)."""
 
+_DECIMALS = 9  # of a turn's cost: a billionth of a dollar, beyond which sums are rounding errors
+
 _MAX_NAME_CHARS = 200  # the most characters of a model's or a platform's name
 
 
 class TurnUsage(msgspec.Struct, frozen=True):
-    """What a turn or a sub-agent used; an unknown value keeps its default."""
+    """What a turn or a sub-agent used; an unknown value keeps its default.
+
+    Attributes:
+        cost: US dollars of a turn. It is unknown if Hermes lacks the price of one of its calls, and
+            if a service billed a model of which Hermes had only estimated the cost before.
+    """
 
     model: str = ""
     tokens_in: int = 0
     tokens_out: int = 0
     tool_count: int = -1
+    cost: float = -1.0
 
 
 class TurnStart(msgspec.Struct, frozen=True):
@@ -117,18 +125,28 @@ def _spoken_text(text: str) -> str:
 def _subtract(total: SessionUsage | None, other: SessionUsage | None) -> SessionUsage | None:
     if total is None or other is None:
         return None
-    tokens = total.tokens_in - other.tokens_in, total.tokens_out - other.tokens_out
-    return SessionUsage(other.model, *tokens)
+    return SessionUsage(
+        other.model,
+        total.tokens_in - other.tokens_in,
+        total.tokens_out - other.tokens_out,
+        unpriced=total.unpriced - other.unpriced,
+        cost=total.cost - other.cost,
+    )
 
 
 def _usage_between(start: TurnStart | None, after: SessionUsage | None) -> TurnUsage:
     """Return what was used between two totals; a total that shrank was reset, and says nothing."""
     model = (start.model if start else "") or (after.model if after else "")
     took = _subtract(after, start.total if start else None)
-    return (
-        TurnUsage(model, max(0, took.tokens_in), max(0, took.tokens_out))
-        if took
-        else TurnUsage(model)
+    if took is None:
+        return TurnUsage(model)
+    called = took.tokens_in > 0 or took.tokens_out > 0
+    cost = round(took.cost, _DECIMALS) if called and took.unpriced <= 0 else -1.0
+    return TurnUsage(
+        model,
+        max(0, took.tokens_in),
+        max(0, took.tokens_out),
+        cost=cost if cost >= 0 else -1.0,
     )
 
 

@@ -60,10 +60,14 @@ _MESSAGES = f"select {', '.join(_MESSAGE_COLUMNS)} from messages "  # noqa: S608
 _COUNTED = """
 with used as (
     select model, last_seen, input_tokens + cache_read_tokens + cache_write_tokens as tokens_in,
-        output_tokens as tokens_out
+        output_tokens as tokens_out,
+        case when actual_cost_usd > 0 then actual_cost_usd else estimated_cost_usd end as cost,
+        case when actual_cost_usd > 0 or cost_status <> 'unknown' then 0 else api_call_count end
+            as unpriced
     from session_model_usage where session_id = ?1 and task = '')
 select coalesce((select nullif(model, 'unknown') from used order by last_seen desc limit 1), model),
-    (select sum(tokens_in) from used), (select sum(tokens_out) from used), tool_call_count
+    (select sum(tokens_in) from used), (select sum(tokens_out) from used), tool_call_count,
+    (select sum(unpriced) from used), (select sum(cost) from used)
 from sessions where id = ?1
 """
 """Counts the main loop's calls of models; those for titles and summaries have a `task`."""
@@ -78,7 +82,7 @@ _USED = """
 select case when model = 'unknown' then '' else model end, task, sum(api_call_count),
     sum(input_tokens + cache_read_tokens + cache_write_tokens), sum(output_tokens),
     sum(case when actual_cost_usd > 0 then actual_cost_usd
-        when cost_status is not null or cost_source is not null then estimated_cost_usd end)
+        when cost_status <> 'unknown' or estimated_cost_usd > 0 then estimated_cost_usd end)
 from session_model_usage where session_id = ? group by 1, 2 order by 1, 2
 """
 
@@ -131,6 +135,8 @@ class SessionUsage(msgspec.Struct, frozen=True):
     tokens_in: int = 0  # prompt tokens, including cached ones
     tokens_out: int = 0
     tool_calls: int = 0
+    unpriced: int = 0  # calls of models whose cost Hermes does not know
+    cost: float = 0.0  # US dollars of the other calls, as Hermes knows or estimates them
 
 
 def read_usage(path: Path, session_id: str) -> SessionUsage | None:
@@ -146,9 +152,11 @@ def read_usage(path: Path, session_id: str) -> SessionUsage | None:
         return None
     if found is None:
         return SessionUsage()
-    model, *counts = found
-    numbers = (count if isinstance(count, int) else 0 for count in counts)
-    return SessionUsage(str(model or ""), *numbers)
+    model, *counts, cost = found
+    usage = SessionUsage(
+        str(model or ""), *(count if isinstance(count, int) else 0 for count in counts)
+    )
+    return msgspec.structs.replace(usage, cost=cost if isinstance(cost, float) else 0.0)
 
 
 def read_session(path: Path, session_id: str, wait: float) -> StoredSession | None:

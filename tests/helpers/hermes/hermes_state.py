@@ -36,7 +36,8 @@ create table session_model_usage(
     api_call_count integer not null default 0, input_tokens integer not null default 0,
     output_tokens integer not null default 0, cache_read_tokens integer not null default 0,
     cache_write_tokens integer not null default 0, reasoning_tokens integer not null default 0,
-    first_seen real, last_seen real,
+    estimated_cost_usd real not null default 0, actual_cost_usd real not null default 0,
+    cost_status text, cost_source text, first_seen real, last_seen real,
     primary key (session_id, model, billing_provider, billing_base_url, billing_mode, task));
 create index idx_sessions_started on sessions(started_at desc);
 create index idx_messages_session on messages(session_id, timestamp);
@@ -133,19 +134,33 @@ class HermesState:
         model: str = "m",
         cached: int = 0,
         task: str = "",
+        cost: float | None = None,
+        actual: float = 0.0,
     ) -> None:
-        """Count a call of a model, as Hermes does after each (`_record_model_usage`)."""
+        """Count a call of a model, as Hermes does after each (`_record_model_usage`).
+
+        Args:
+            cost: what Hermes estimates; None if it does not know the model's prices.
+            actual: what the service billed, if it states that.
+        """
         self.now += 1
         self.db.execute(
             "insert into session_model_usage(session_id, model, task, input_tokens, output_tokens, "
-            "cache_read_tokens, last_seen) values (?, ?, ?, ?, ?, ?, ?) "
+            "cache_read_tokens, last_seen, api_call_count, estimated_cost_usd, actual_cost_usd, "
+            "cost_status) values (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?) "
             "on conflict(session_id, model, billing_provider, billing_base_url, billing_mode, "
             "task) "
             "do update set input_tokens = input_tokens + excluded.input_tokens, "
             "output_tokens = output_tokens + excluded.output_tokens, "
             "cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, "
-            "last_seen = excluded.last_seen",
-            (session_id, model, task, tokens_in, tokens_out, cached, self.now),
+            "api_call_count = api_call_count + 1, "
+            "estimated_cost_usd = estimated_cost_usd + excluded.estimated_cost_usd, "
+            "actual_cost_usd = actual_cost_usd + excluded.actual_cost_usd, "
+            "cost_status = excluded.cost_status, last_seen = excluded.last_seen",
+            (
+                *(session_id, model, task, tokens_in, tokens_out, cached, self.now),
+                *(cost or 0.0, actual, "unknown" if cost is None else "estimated"),
+            ),
         )
 
     def compact(self, session_id: str, kept: Iterable[tuple[str, str]]) -> None:

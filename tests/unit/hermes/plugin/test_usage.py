@@ -36,6 +36,38 @@ def test_a_turn_has_its_own_share_of_the_total(state, meter):
         assert meter.turn("s", "hello") == TurnUsage("m", 2 * tokens + 100, 2)
 
 
+def test_a_turn_has_its_own_cost(state, meter):
+    """What was billed counts, else what is estimated; titles and other turns do not."""
+    state.called("s", 1_000, 50, cost=0.1)
+    meter.begins("s", "one", "")
+    state.called("s", 10, 1, cost=0.2)
+    state.called("s", 10, 1, model="billed", cost=0.5, actual=0.4)
+    state.called("s", 9, 9, task="title_generation", cost=9.0)
+    assert meter.turn("s", "one").cost == 0.6
+    meter.begins("s", "free", "")
+    state.called("s", 10, 1, cost=0.0)
+    assert meter.turn("s", "free").cost == 0.0
+
+
+def test_a_cost_that_is_not_known_is_not_guessed(state, meter):
+    """A turn without a call, with one of unknown price, or with a total counted anew has none."""
+    state.called("s", 1_000, 50, cost=0.1)
+    meter.begins("s", "nothing", "")
+    assert meter.turn("s", "nothing").cost == -1.0
+    for model in ("m", "priceless"):  # with a known price before, and without
+        meter.begins("s", "hello", "")
+        state.called("s", 10, 1, model="other", cost=0.2)
+        state.called("s", 10, 1, model=model)
+        assert meter.turn("s", "hello") == TurnUsage("priceless" if model != "m" else "m", 20, 2)
+    meter.begins("s", "again", "")
+    state.called("s", 10, 1, cost=0.3)
+    assert meter.turn("s", "again").cost == 0.3
+    meter.begins("s", "anew", "")
+    state.called("s", 10, 1, cost=0.3)
+    state.db.execute("update session_model_usage set estimated_cost_usd = 0")
+    assert meter.turn("s", "anew").cost == -1.0
+
+
 def test_what_another_process_said_meanwhile_is_not_this_turn_s(state, meter):
     """The total before is read when the turn starts: a session is gone on with elsewhere, too."""
     meter.begins("s", "one", "")
@@ -70,13 +102,13 @@ def test_an_interrupted_turn_shifts_nothing(state, meter):
 
 def test_a_turn_that_goes_on_under_another_id_is_whole(state, meter):
     """A compression in the middle of a turn may make another session: its parts are added up."""
-    state.called("s", 1_000, 50)
+    state.called("s", 1_000, 50, cost=0.7)
     meter.begins("s", "hello", "")
-    state.called("s", 10, 1)
+    state.called("s", 10, 1, cost=0.1)
     meter.moved("s", "t")
     state.session("t")
-    state.called("t", 5, 2)
-    assert meter.turn("t", "hello") == TurnUsage("m", 15, 3)
+    state.called("t", 5, 2, cost=0.2)
+    assert meter.turn("t", "hello") == TurnUsage("m", 15, 3, cost=0.3)
     meter.moved("t", "u")
     assert meter.turn("u", "another") == TurnUsage()
 
@@ -137,7 +169,7 @@ def events(host: Host, kind: type) -> list[Any]:
 def have_turn(memory: HermesMemory, state: HermesState, session: str, text: str) -> None:
     """Have a turn of one call of the model."""
     memory.on_turn_start(1, text)
-    state.called(session, 70, 7)
+    state.called(session, 70, 7, cost=0.25)
     memory.sync_turn(text, text.upper(), session_id=session, messages=talk(text))
 
 
@@ -152,7 +184,7 @@ def test_the_log_knows_what_a_live_turn_took():
         state.session("s2")
         have_turn(memory, state, "s2", "again")
         found = events(host, TurnCompleted)
-    assert [(e.model, e.tokens_in, e.tokens_out) for e in found] == [("m", 70, 7)] * 2
+    assert [(e.model, e.tokens_in, e.tokens_out, e.cost) for e in found] == [("m", 70, 7, 0.25)] * 2
 
 
 def test_the_log_knows_what_a_compressed_turn_took():
