@@ -233,11 +233,16 @@ def feed(
     """Apply turns as a lane does: in batches, each one transaction."""
     for start in range(0, len(events), BATCH):
         batch = events[start : start + BATCH]
-        ids = [derived_id(prefix, start + i) for i in range(len(batch))]
+        ids = [turn_id(start + i, prefix) for i in range(len(batch))]
         with provider.transaction(Fence("p00", 1)) as transaction:
             for event_id, (event, session, at) in zip(ids, batch, strict=True):
-                provider.sync_turn(event, _context(event_id, session, at))
+                provider.sync_turn(event, context_of(event_id, session, at))
             transaction.record(ids, Progress(1, f"{start + 1}-0", start + len(batch)))
+
+
+def turn_id(number: int, prefix: str = "") -> str:
+    """Return the id of a turn's event in `feed`."""
+    return derived_id(prefix, number)
 
 
 def await_vectors(path: Path) -> None:
@@ -298,7 +303,8 @@ def _turn(
     return event, first.session, first.at
 
 
-def _context(event_id: str, session: str, at: int) -> HookContext:
+def context_of(event_id: str, session: str, at: int) -> HookContext:
+    """Return the context of an event, milliseconds."""
     return HookContext(
         SCOPE, SessionRef(session, session), event_id, Position(0, "1-0", 1), at, 5.0
     )

@@ -1,6 +1,7 @@
 """How much of the evidence recall finds: through the whole bus, alone, and by plain BM25.
 
-``python bench/recall/evidence.py [DIRECTORY …] [--sample N] [--alone] [--embedder …]``. Each
+``python bench/recall/evidence.py [DIRECTORY …] [--sample N] [--alone] [--facts STYLE]
+[--embedder …]``. Each
 directory holds conversations of LoCoMo (two people) or BEAM (a person and an assistant), as JSON.
 All of one directory go into one log, each as a person's own, through `Session.turn_completed`, an
 embedded Redis and a real worker with its recall process; then each question is asked through
@@ -57,6 +58,7 @@ from rich.table import Column, Table
 from stage import ROOT, WAIT_SECONDS, Stage
 
 from recall.floors import Bm25
+from recall.scripted import STYLES, conclude
 
 DATA = ROOT.parent / "shared" / "data"
 LOCOMO = DATA / "locomo"
@@ -106,11 +108,17 @@ def ask(conversation: Conversation, block_for: BlockFor) -> Row:
 
 
 def ask_alone(
-    conversation: Conversation, other: Conversation, options: Mapping[str, object]
+    conversation: Conversation,
+    other: Conversation,
+    options: Mapping[str, object],
+    facts: str = "",
 ) -> Rows:
     """Ask the provider alone, also amid text of another conversation."""
     with tempfile.TemporaryDirectory() as home, opened(Path(home), options) as provider:
-        feed(provider, list(turns(conversation)))
+        told = list(turns(conversation))
+        feed(provider, told)
+        if facts:
+            conclude(provider, told, facts)
         if options:
             await_vectors(provider.path)
         block_for = alone(provider)
@@ -178,6 +186,7 @@ def measure(
     console: Console,
     *,
     with_bus: bool,
+    facts: str = "",
 ) -> Rows:
     """Ask everything in every way; return the rows of the table."""
     rows: Rows = {}
@@ -185,7 +194,7 @@ def measure(
         bus = running.enter_context(through_the_bus(conversations, options)) if with_bus else None
         others = [*conversations[1:], *conversations[:1]]
         for one, other in zip(track(conversations, "asking", console=console), others, strict=True):
-            ways = ask_alone(one, other, options) | ask_floors(one)
+            ways = ask_alone(one, other, options, facts) | ask_floors(one)
             ways = ({BUS: ask(one, bus(one))} if bus else {}) | ways
             first = next(iter(ways.values()))
             for name, row in (*ways.items(), *parts(one, first).items()):
@@ -257,6 +266,7 @@ def main() -> int:
     parser.add_argument("data", nargs="*", type=Path, default=standard, metavar="DIRECTORY")
     parser.add_argument("--sample", type=int, help="only so many conversations of each directory")
     parser.add_argument("--alone", action="store_true", help="leave the bus out")
+    parser.add_argument("--facts", choices=STYLES, default="", help="with facts of this style")
     parser.add_argument("--embedder", default="", help="what makes vectors; words alone without it")
     parser.add_argument("--model", default="", help="the embedder's model")
     options = parser.parse_args()
@@ -270,7 +280,9 @@ def main() -> int:
             return 2
         with embedder_options(options.embedder, options.model) as given:
             conversations = [read(path) for path in files]
-            rows = measure(conversations, given, console, with_bus=not options.alone)
+            rows = measure(
+                conversations, given, console, with_bus=not options.alone, facts=options.facts
+            )
         console.print(table(directory.name, rows))
         if not options.alone:
             console.print(f"questions for which bus and alone differ, by budget: {differing(rows)}")

@@ -48,10 +48,10 @@ from memorybus_providers.finding.source import FactSource
 from memorybus_providers.language.times import DAY_MS
 from memorybus_providers.ranking import reasons
 from memorybus_providers.ranking.cutoff import cut_off
-from memorybus_providers.ranking.facts import name_of_kept
+from memorybus_providers.ranking.facts import CONCLUSION, name_of_kept
 from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
 from memorybus_providers.remembering.instructions import INSTRUCTION, instructions_of
-from memorybus_providers.remembering.notes import KINDS, NOTE, Note
+from memorybus_providers.remembering.notes import KINDS, Note
 from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.remembering.utterances import (
     delegation_utterances,
@@ -362,9 +362,9 @@ class FactProvider(TransactionalProvider):
             kept = parts.derivations.add(event, ctx)
             if not kept or event.kind != "fact":
                 return
-            name = parts.notes.add(Note(NOTE, event.text, DERIVED), ctx) or ""
+            name = parts.notes.add(Note(CONCLUSION, event.text, DERIVED), ctx) or ""
             for text in parts.derivations.texts(event.supersedes, ctx)[:1]:
-                former = name_of_kept(ctx.scope, NOTE, text)
+                former = name_of_kept(ctx.scope, CONCLUSION, text)
                 if former != name:
                     parts.corrections.add(former, "", name, ctx)
 

@@ -55,7 +55,7 @@ _NAMES_LABEL = "comes up most"
 _TOPIC_LABEL = "topic"
 _ASKED_LABEL = "asked about"
 
-_KEPT_ORDER = {"user-store": 0, "memory": 1, "note": 2}
+_KEPT_ORDER = {"user-store": 0, "memory": 1, "note": 2, "fact": 2}
 """The person's profile comes first, then the agent's notes for itself, then the model's."""
 
 

@@ -8,7 +8,7 @@ facts of others change neither an answer nor the time that it takes.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from itertools import islice
 from typing import Final, NamedTuple
@@ -26,8 +26,15 @@ from memorybus_providers.language.times import Period
 from memorybus_providers.language.words import folded, folded_words, without_words
 from memorybus_providers.ranking.evidence import NEAR_WEIGHTS
 from memorybus_providers.ranking.excerpt import excerpt
-from memorybus_providers.ranking.facts import SearchPool, clean, pool_of
+from memorybus_providers.ranking.facts import CONCLUSION, SearchPool, clean, pool_of
+from memorybus_providers.ranking.nearness import Near
 from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, rank_facts
+from memorybus_providers.ranking.restating import (
+    Tells,
+    lowered,
+    restated,
+    without_restatements,
+)
 from memorybus_providers.ranking.said_within import in_turn, order_by_time, parts_of_time
 from memorybus_providers.ranking.shares import merge, share_of_answers
 
@@ -95,7 +102,8 @@ class FactSearch:
                 today's.
             now: when it is asked, milliseconds; with `as_of` that time is used.
             zone: the time zone in which days begin.
-            for_prompt: whether archived facts are left out.
+            for_prompt: whether archived facts are left out, and conclusions that only restate
+                what was found.
         """
         asked, aside = split_prompt(text)
         question = parse_question(asked, aside, now if as_of is None else as_of, zone)
@@ -107,12 +115,27 @@ class FactSearch:
             told = self._said_within(question, names, view)
             told = [*self._speaking_of(question, told, view), *told]
             if told or not (question.months or question.years):
+                if for_prompt:
+                    return self._without_restatements(told, view, lambda _, missing: not missing)
                 return self._validity.settle(told, scope, as_of)
             # Nothing was said at that time, but a fact may speak of it.
             question = parse_question(asked, aside)
-        talk, answers = self._find(question, without_words(text, names), names, view)
+        meant = without_words(text, names)
+        talk, answers = self._find(question, meant, names, view, for_prompt=for_prompt)
         found = merge(talk, answers, share_of_answers(asked))
         return self._validity.settle(found, scope, as_of)
+
+    def _without_restatements(
+        self, found: Sequence[Scored], view: View, tell: Tells
+    ) -> list[Scored]:
+        """Return what holds of what was found, without conclusions that only restate it."""
+        as_of = None if view.known_by == LATEST_STORABLE else view.known_by
+        rows = [one.fact.id for one in found if one.fact.kind == CONCLUSION]
+        if not rows:
+            return self._validity.settle(found, view.scope, as_of)
+        told = restated(found, self.source.sources_of(rows, view.scope), tell)
+        settled = self._validity.settle(lowered(found, told), view.scope, as_of)
+        return without_restatements(settled, told)
 
     def _said_within(self, question: Question, names: frozenset[str], view: View) -> list[Scored]:
         parts = parts_of_time(question.periods)
@@ -134,9 +157,18 @@ class FactSearch:
                 yield msgspec.structs.replace(one, score=1.0, fit=1.0)
 
     def _find(
-        self, question: Question, meant: str, names: frozenset[str], view: View
+        self,
+        question: Question,
+        meant: str,
+        names: frozenset[str],
+        view: View,
+        *,
+        for_prompt: bool = False,
     ) -> list[list[Scored]]:
-        """Return the facts of each pool found by words, by time, and by the meaning of `meant`."""
+        """Return talk and answers found by words, by time, and by the meaning of `meant`.
+
+        Conclusions stand with the talk, by their scores; they change no other fact's score.
+        """
         wait_for_comparison = self._begin_comparison(meant, view.scope)
         question = question.without_asking_terms()
         searches = [self._search_words(question, names, view, pool) for pool in _POOLS]
@@ -155,18 +187,18 @@ class FactSearch:
             hits += self._validity.entries_as_of(question.terms, view.scope, view.known_by)
         answered = _answered((*hits, *around))
         around = [] if view.about else around
-        return [
-            rank_facts(
-                search.question,
-                _of_pool(hits, search.pool),
-                _of_pool(around, search.pool),
-                search.corpus,
-                names,
-                near,
-                answered,
-            )
-            for search in searches
-        ]
+        concluded = [fact for fact in hits if fact.kind == CONCLUSION]
+        hits = [fact for fact in hits if fact.kind != CONCLUSION] if concluded else hits
+        talk, answers = (_rank(search, hits, around, names, near, answered) for search in searches)
+        if concluded:
+            words = _without_guesses(searches[1].question, question, searches[0].corpus)
+            corpus = searches[0].corpus.beside(searches[1].corpus)
+            ranked = rank_facts(words, concluded, (), corpus, names, near)
+            talk = sorted([*talk, *ranked], key=lambda one: -one.score)
+            if for_prompt:
+                teller = _teller(searches[0], hits, talk)
+                talk = self._without_restatements(talk, view, teller)
+        return [talk, answers]
 
     def _search_words(
         self, question: Question, names: frozenset[str], view: View, pool: SearchPool
@@ -210,6 +242,45 @@ class FactSearch:
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
         return hits, list(facts.values())
+
+
+def _rank(
+    search: _WordSearch,
+    hits: Iterable[Fact],
+    around: Iterable[Fact],
+    names: frozenset[str],
+    near: Mapping[int, Near],
+    answered: Collection[int],
+) -> list[Scored]:
+    """Return the facts of a search's pool, best first; see `rank_facts`."""
+    found, beside = _of_pool(hits, search.pool), _of_pool(around, search.pool)
+    return rank_facts(search.question, found, beside, search.corpus, names, near, answered)
+
+
+def _without_guesses(read: Question, asked: Question, corpus: Corpus) -> Question:
+    """Return a question without the forms of other words that a term known in the talk may mean."""
+    terms = {term.stem: msgspec.structs.replace(asked, terms=(term,)) for term in asked.terms}
+    kept = (
+        msgspec.structs.replace(term, forms=tuple(filter(terms[term.stem].asks_for, term.forms)))
+        if corpus.found.get(term.stem)
+        else term
+        for term in read.terms
+    )
+    return msgspec.structs.replace(read, terms=tuple(kept))
+
+
+def _teller(search: _WordSearch, hits: Sequence[Fact], found: Sequence[Scored]) -> Tells:
+    """Return whether events tell something: in a hit, or in a text too common to be among them."""
+    rows = set(search.rows)
+    rarities = [sum(map(search.corpus.rarity, one.terms)) for one in found if one.fact.id in rows]
+    least = min(rarities, default=0.0) if len(rows) == MAX_CANDIDATES else 0.0
+
+    def tell(events: Collection[str], missing: Collection[str]) -> bool:
+        texts = search.question.read_texts(one.content for one in hits if one.event in events)
+        left = set(missing).difference(*texts)
+        return sum(map(search.corpus.rarity, left)) <= least
+
+    return tell
 
 
 def _answered(facts: Sequence[Fact]) -> frozenset[int]:

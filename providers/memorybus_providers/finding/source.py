@@ -170,6 +170,10 @@ class FactSource(Protocol):
         """Return the newest `MAX_PASSAGES` passages of a session until a time, in order."""
         ...
 
+    def sources_of(self, rows: Sequence[int], scope: RecallScope) -> dict[int, set[str]]:
+        """Return the events from which conclusions came, by the conclusions' rows."""
+        ...
+
     # -- what changed -------------------------------------------------------------------------
 
     def corrections(self, scope: RecallScope) -> list[Correction]:
@@ -197,6 +201,14 @@ def newest_of_each(
     for period, at, row in found:
         rows[period].append((at, row))
     return [[row for _, row in sorted(some, reverse=True)[:most]] for some in rows]
+
+
+def events_by_row(found: Iterable[tuple[int, str]]) -> dict[int, set[str]]:
+    """Return the events of each row, from (row, event)."""
+    events: dict[int, set[str]] = {}
+    for row, event in found:
+        events.setdefault(row, set()).add(event)
+    return events
 
 
 def fact_of(

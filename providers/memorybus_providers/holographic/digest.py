@@ -48,7 +48,7 @@ _SPEAKERS = """
 select word, name from entities where scope = ? and kind = 'speaker' order by word, name
 """
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
-    {"memory": "memory", "user-store": "user", "note": "note"}
+    {"memory": "memory", "user-store": "user", "note": "note", "fact": "fact"}
 )
 
 

@@ -20,7 +20,7 @@ from memorybus_providers import ledger
 from memorybus_providers.language.indexed_tokens import indexed_tokens
 from memorybus_providers.ranking.facts import SearchPool, pool_of
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 _OLDEST_EXTENDED = 7
 """Files of this version, and later ones, only lack tables and indexes, which are made when such a
 file is opened."""
@@ -41,7 +41,7 @@ create table if not exists scopes(
     id integer primary key,
     agent text not null, user text not null, workspace text not null,
     facts integer not null default 0,         -- how many it has of the pool of talk
-    answers integer not null default 0,       -- how many of the pool of long answers
+    answers integer not null default 0,       -- how many of the pool of answers
     unique(agent, user, workspace)
 );
 create index if not exists scopes_by_user on scopes(user);
@@ -89,16 +89,19 @@ insert into facts_fts(facts_fts, rank)
     values ('pgsz', 4000), ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
 create virtual table if not exists vocabulary using fts5vocab(facts_fts, 'row');
 -- What was said comes in thousands; utterances.py puts it into the index in one statement.
-create trigger if not exists facts_added after insert on facts when new.seq is null begin
+drop trigger if exists facts_added;           -- of files of version 11, which counted otherwise
+drop trigger if exists facts_removed;
+create trigger facts_added after insert on facts when new.seq is null begin
     insert into facts_fts(rowid, terms)
         values (new.id, terms(new.scope, new.kind, new.tags, new.content));
-    update scopes set facts = facts + 1 where id = new.scope;
+    update scopes set facts = facts + (new.kind <> 'fact'), answers = answers + (new.kind = 'fact')
+        where id = new.scope;
 end;
-create trigger if not exists facts_removed after delete on facts begin
+create trigger facts_removed after delete on facts begin
     insert into facts_fts(facts_fts, rowid, terms)
         values ('delete', old.id, terms(old.scope, old.kind, old.tags, old.content));
-    update scopes set facts = facts - (old.kind <> 'answer'),
-        answers = answers - (old.kind = 'answer') where id = old.scope;
+    update scopes set facts = facts - (old.kind not in ('answer', 'fact')),
+        answers = answers - (old.kind in ('answer', 'fact')) where id = old.scope;
     delete from fact_entities where fact = old.id;
     delete from sources where fact = old.id;
 end;

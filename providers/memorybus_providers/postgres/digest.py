@@ -50,7 +50,7 @@ select word, name from speakers where scope = %s order by word collate "C", name
 _SCOPES = "select id, agent, person, workspace from scopes"
 _SESSIONS = "select distinct name from sessions where scope = %s"
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
-    {"memory": "memory", "user-store": "user", "note": "note"}
+    {"memory": "memory", "user-store": "user", "note": "note", "fact": "fact"}
 )
 
 

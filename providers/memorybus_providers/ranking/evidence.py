@@ -10,7 +10,7 @@ that contains all of them.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -55,6 +55,7 @@ class Weight(msgspec.Struct, frozen=True, gc=False):
     meaning: float  # the part of its meaning
     around: float  # the part of the texts around it
     total: float  # all parts together
+    terms: Collection[str] = ()  # the terms that it has itself
 
 
 def weights(
@@ -142,7 +143,7 @@ def _place_before(
 
 def _weight(amounts: Amounts, meaning: float, spoken: float) -> Weight:
     own = sum(amounts.values())
-    return Weight(own, meaning, spoken - own, spoken + meaning)
+    return Weight(own, meaning, spoken - own, spoken + meaning, tuple(amounts))
 
 
 def _combine(sources: Sequence[tuple[float, Amounts]]) -> float:

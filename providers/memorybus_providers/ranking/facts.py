@@ -51,9 +51,12 @@ def session_mark(name: str) -> str | None:
 
 SearchPool = Literal["talk", "answers"]
 """What is searched by itself, since its words have a rarity of their own: what people said and
-kept, or the long answers of assistants."""
+kept, or the long answers of assistants and what was concluded, which changes nothing of how the
+talk is found."""
 
 ANSWER: Final = "answer"  # the kind of the pieces of an assistant's long answer
+
+CONCLUSION: Final = "fact"  # the kind of facts that a deriver concluded
 
 ASSISTANT_KINDS: Final = frozenset({"assistant", ANSWER})
 """The kinds of what an assistant said in a turn."""
@@ -65,7 +68,7 @@ answer: mostly general advice, a hundred times as many words as the person's."""
 
 def pool_of(kind: str) -> SearchPool:
     """Return the pool in which facts of a kind are searched."""
-    return "answers" if kind == ANSWER else "talk"
+    return "answers" if kind in (ANSWER, CONCLUSION) else "talk"
 
 
 # -- texts ------------------------------------------------------------------------------------

@@ -123,6 +123,11 @@ class Corpus(msgspec.Struct, frozen=True):
         found = self.found.get(stem, 0)
         return self.weights.get(stem, 1.0) * math.log(1 + (self.size + 0.5) / (found + 0.5))
 
+    def beside(self, other: "Corpus") -> "Corpus":
+        """Return the corpus in which stems that only `other` knows are as rare as there."""
+        known = {stem: count for stem, count in self.found.items() if count}
+        return msgspec.structs.replace(self, found={**self.found, **other.found, **known})
+
     @property
     def rarity_of_question(self) -> float:
         """The rarity of all terms asked for; only of the `MAX_RARE_TERMS` ones if there are more.
@@ -160,6 +165,7 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     until: int = 0  # when another fact replaced it, milliseconds; 0 if it is still true
     before: str = ""  # what was true before it; empty if it replaced nothing
     fit: float = 1.0
+    terms: Collection[str] = ()  # the stems of the question that it has itself
 
 
 def is_answer(scored: Iterable[Scored]) -> bool:
@@ -306,10 +312,11 @@ def _score(candidate: _Candidate, near: Near | None, asked: float, *, known: boo
         * candidate.score
         / asked
     )
+    terms = candidate.weight.terms
     if near is None:
-        return Scored(candidate.fact, candidate.score, parts, fit=fit)
+        return Scored(candidate.fact, candidate.score, parts, fit=fit, terms=terms)
     fit = max(fit, LEAST_FIT * near.fit(known=known))
-    return Scored(candidate.fact, candidate.score, parts, near.nearness, fit=fit)
+    return Scored(candidate.fact, candidate.score, parts, near.nearness, fit=fit, terms=terms)
 
 
 def _circumstance_factors(

@@ -1,7 +1,7 @@
 """Facts that somebody chose to keep: entries of the agent's two stores, and the model's notes.
 
-Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool). In one scope, each text
-    exists once for each kind.
+Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool), ``fact`` (a deriver). In
+    one scope, each text exists once for each kind.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,15 @@ from typing import Final
 import msgspec
 from memorybus.events import StoreName
 
+from memorybus_providers.ranking.facts import CONCLUSION
+
 KINDS: Final[Mapping[StoreName, str]] = MappingProxyType({"memory": "memory", "user": "user-store"})
 """The kind of each store's entries."""
 
-NOTE: Final = "note"
-"""The kind that the tool writes: the only kind that events of several keys may write."""
+NOTE: Final = "note"  # the kind that the tool writes
+
+SAID_BY_EVENTS: Final = frozenset({NOTE, CONCLUSION})
+"""The kinds that events of several keys may write."""
 
 
 class EndedEntry(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from memorybus.events import (
     AnyEvent,
     ContextCompressing,
     Derived,
+    MemoryCurated,
     MemoryWritten,
     Position,
     Scope,
@@ -396,6 +397,85 @@ def test_a_summary_never_crowds_out_what_was_said(facts):
         told(Derived(kind=kind, text="Ada keeps bees in gardens.", sources=tuple(said)))
     assert before
     assert facts.prefetch("where are the bees?", asked) == before
+
+
+HARBOUR = "I work at the harbour office in Bergen."
+
+
+def block(facts: FactProvider, question: str, budget: int = 2_000) -> list[str]:
+    """Return the texts of the block for a question, best first."""
+    asked = RecallContext(RecallScope.own(ADA), budget=budget)
+    return [found.text for found in facts.prefetch(question, asked)]
+
+
+@pytest.mark.parametrize("budget", [300, 2_000])
+def test_facts_that_restate_what_was_said_change_no_block(facts, budget):
+    """A fact that only repeats its source, or merges two, leaves the whole block as it was."""
+    told = Told(facts)
+    said = [told(turn(f"I keep {n} hives of bees in garden {n}.", n)) for n in range(1, 9)]
+    before = block(facts, "where are the bees?", budget)
+    for number, event in enumerate(said, start=1):
+        again = f"Ada keeps {number} hives of bees in garden {number}."
+        told(Derived(kind="fact", text=again, sources=(event,)))
+    told(Derived(kind="fact", text="Ada has bees in two gardens.", sources=tuple(said[:2])))
+    assert before
+    assert block(facts, "where are the bees?", budget) == before
+
+
+def test_a_fact_stands_that_has_a_word_which_its_source_lacks(facts):
+    """Who was meant stands in the fact alone, so it is in the block beside its source."""
+    told = Told(facts)
+    said = told(turn("She moved to Bergen in May."))
+    told(Derived(kind="fact", text="Nora moved to Bergen in May.", sources=(said,)))
+    assert block(facts, "when did Nora move to Bergen?")[0] == "Nora moved to Bergen in May."
+    assert block(facts, "who moved to Bergen?") == ["She moved to Bergen in May."]
+
+
+def test_a_fact_stands_for_sources_that_left_prompts(facts):
+    """If a fact's source is archived, the fact is in the block, and names the event it came by."""
+    told = Told(facts)
+    entry = told(MemoryWritten(action="add", store="user", content=HARBOUR))
+    fact = told(Derived(kind="fact", text="Ada works at the harbour office.", sources=(entry,)))
+    kept = facts.export(RecallScope.own(ADA))
+    (name,) = [memory.name for memory in kept if memory.text == HARBOUR]
+    told(MemoryCurated(memory=name, before="active", after="archived"))
+    (found,) = facts.prefetch("where do I work?", RecallContext(RecallScope.own(ADA)))
+    assert (found.text, found.event) == ("Ada works at the harbour office.", fact)
+
+
+def test_the_source_of_news_stands_first_with_what_was_true_before(facts):
+    """A knowledge update takes the room of what was said, and the new value comes first."""
+    told = Told(facts)
+    first, second = told(turn(HARBOUR)), told(turn("I work at the town library now."))
+    old = told(Derived(kind="fact", text="Ada works at the harbour office.", sources=(first,)))
+    new = Derived(kind="fact", text="Ada works at the town library.", sources=(second,))
+    told(msgspec.structs.replace(new, supersedes=(old,)))
+    found = facts.prefetch("where do I work?", RecallContext(RecallScope.own(ADA)))
+    assert [(each.text, each.before) for each in found if "work" in each.text] == [
+        ("I work at the town library now.", "Ada works at the harbour office."),
+        (HARBOUR, ""),
+    ]
+
+
+def test_news_in_other_words_comes_before_what_it_replaces(facts):
+    """A newer fact that has no word of the question is shown, right before the old statement."""
+    told = Told(facts)
+    first, second = told(turn(HARBOUR)), told(turn("Last week was my first one among the books."))
+    old = told(Derived(kind="fact", text="Ada works at the harbour office.", sources=(first,)))
+    new = Derived(kind="fact", text="Ada is a librarian.", sources=(second,))
+    told(msgspec.structs.replace(new, supersedes=(old,)))
+    assert block(facts, "where is my office?")[:2] == ["Ada is a librarian.", HARBOUR]
+
+
+def test_a_tool_finds_a_fact_beside_its_source(facts):
+    """What a block leaves out is found when it is asked for, so it can be corrected by its id."""
+    told = Told(facts)
+    said = told(turn(HARBOUR))
+    told(Derived(kind="fact", text="Ada works at the harbour office.", sources=(said,)))
+    ctx = hook_context(SampleStep(99, turn("?"), ADA, SESSION))
+    result: Any = facts.handle_tool_call("memory_search", {"query": "harbour office"}, ctx)
+    texts_found = {found["text"] for found in result["results"]}
+    assert texts_found == {HARBOUR, "Ada works at the harbour office."}
 
 
 @pytest.mark.parametrize("action", ["remove", "replace"])

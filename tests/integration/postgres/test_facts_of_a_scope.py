@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from memorybus.events import Scope
+from memorybus.events import Derived, Scope
 from memorybus_providers.base import RecallScope
 from memorybus_providers.finding.source import FactSource, View
 from memorybus_providers.holographic import HolographicProvider
@@ -59,6 +59,7 @@ def tell(provider: Provider, number: int) -> None:
         add(f"The ladder was kept by {mark}"),
         replace(f"The ladder was kept by {mark}", f"The ladder is kept by {mark}"),
         turn(said, said, user_name="Maria", assistant_name=f"Nora{number}"),
+        Derived(kind="fact", text=f"A ladder of {mark}", sources=(mark,)),
     ]
     first = 1 + 10 * number
     feed(provider, events, first=first, scope=OWNERS[number], session="shared")
@@ -119,6 +120,9 @@ QUESTIONS: Mapping[str, Callable[[FactSource, Sequence[Fact]], list[str]]] = {
         content for fact in every for content in contents(s.utterances_around(fact, 1, MINE))
     ],
     "essentials": lambda s, _: contents(s.essentials(VIEW)),
+    "sources_of": lambda s, every: [
+        event for events in s.sources_of(rows(every), MINE).values() for event in events
+    ],
     "corrections": lambda s, _: [one.old for one in s.corrections(MINE)],
     "former_entries": lambda s, _: [one.fact.content for one in s.former_entries(MINE)],
 }

@@ -20,8 +20,7 @@ from memorybus.text.fence import CLOSE, HEADER, OPEN, escape_inline
 from memorybus_providers.language.languages import is_stop_word
 from memorybus_providers.language.query import stems
 from memorybus_providers.language.words import folded_words
-from memorybus_providers.ranking.facts import clean, name_of_kept
-from memorybus_providers.remembering.notes import NOTE
+from memorybus_providers.ranking.facts import CONCLUSION, clean, name_of_kept
 
 from memorybus_workers.curating.repetitions import MAX_COMPARED, is_shown, normalised
 from memorybus_workers.curating.transitions import CuratedMemory
@@ -106,7 +105,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 def fact_name(scope: Scope, text: str) -> str:
     """Return the name of the memory that a proposed text becomes."""
-    return name_of_kept(scope, NOTE, clean(text))
+    return name_of_kept(scope, CONCLUSION, clean(text))
 
 
 # -- what is shown ------------------------------------------------------------------------------

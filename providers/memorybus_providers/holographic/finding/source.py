@@ -18,6 +18,7 @@ from memorybus_providers.finding.source import (
     Extent,
     SessionSummary,
     View,
+    events_by_row,
     fact_of,
     newest_of_each,
 )
@@ -194,6 +195,13 @@ select * from (
     ) and facts.seq is not null and facts.at <= :known_by order by facts.seq desc limit :most
 ) order by seq
 """  # noqa: S608
+_SOURCES_OF = f"""
+select facts.id, source from json_each(:rows) cross join facts on facts.id = value
+cross join sources on sources.fact = facts.id
+cross join derived_sources
+    on derived_sources.scope = facts.scope and derived = lower(hex(sources.event_id))
+where facts.scope in ({SCOPES})
+"""  # noqa: S608
 _SAID_BETWEEN = "select 1 from sources where fact = ? and at > ? and at <= ? limit 1"
 
 _rows = msgspec.json.Decoder(list[int])
@@ -319,6 +327,11 @@ class SqliteFacts:
         """Return the newest passages of a session until a time, in order."""
         named = {"session": clean(session), "root": clean(root)}
         return self._facts(_SAID_IN, scope, most=MAX_PASSAGES, known_by=known_by, **named)
+
+    def sources_of(self, rows: Sequence[int], scope: RecallScope) -> dict[int, set[str]]:
+        """Return the events from which conclusions came, by the conclusions' rows."""
+        given = {"rows": json.dumps(rows), **limits_of(self._db, scope)}
+        return events_by_row(self._db.execute(_SOURCES_OF, given))
 
     # -- what changed -------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
 from memorybus_providers.remembering.instructions import INSTRUCTION
-from memorybus_providers.remembering.notes import NOTE, EndedEntry, Note
+from memorybus_providers.remembering.notes import SAID_BY_EVENTS, EndedEntry, Note
 from memorybus_providers.remembering.store_entries import StoreEntries
 
 _INSERT = """
@@ -39,7 +39,10 @@ where session in (select id from sessions where scope = :scope and root = :root)
     and lower(hex(event_id)) in (select value from json_each(:events))
 returning fact
 """
-_NAMED = "select id from facts where scope = ? and seq is null and name = ? and kind = ?"
+_NAMED = """
+select id from facts
+where scope = ? and seq is null and name = ? and kind in (select value from json_each(?))
+"""
 _UNSAY = "delete from sources where fact = ? and at <= ?"
 _UNSAID = """
 delete from facts where id = :fact and not exists (select 1 from sources where fact = :fact)
@@ -77,13 +80,13 @@ class KeptFacts(StoreEntries):
         if not content or content.isspace():
             return None
         name = facts.name_of_kept(ctx.scope, note.kind, content)
-        if note.kind == NOTE and self._is_forgotten(name, ctx):
+        if note.kind in SAID_BY_EVENTS and self._is_forgotten(name, ctx):
             return name
         same = self._find_same(note.kind, content, ctx)
         if same is not None:
             curations.note_used(self._db, [same], ctx.at)
         fact = self._insert(name, note, content, ctx) if same is None else same
-        if note.kind == NOTE:
+        if note.kind in SAID_BY_EVENTS:
             self._add_source(fact, note, ctx)
         return name
 
@@ -100,7 +103,7 @@ class KeptFacts(StoreEntries):
 
     def forget_name(self, name: str, ctx: HookContext) -> None:
         """Delete the note of a name, unless it was said again later than ``ctx.at``."""
-        given = (self._places.get(ctx).scope, name, NOTE)
+        given = (self._places.get(ctx).scope, name, json.dumps(sorted(SAID_BY_EVENTS)))
         for (fact,) in self._db.execute(_NAMED, given).fetchall():
             self._db.execute(_UNSAY, (fact, ctx.at))
             self._delete_if_unsaid(fact)

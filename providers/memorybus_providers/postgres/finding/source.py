@@ -15,6 +15,7 @@ from memorybus_providers.finding.source import (
     Extent,
     SessionSummary,
     View,
+    events_by_row,
     newest_of_each,
 )
 from memorybus_providers.language.query import phrase_tokens
@@ -39,9 +40,13 @@ MAX_FORMER = 500
 _AFTER_MARK = chr(ord(MARK) + 1)
 _SCOPE = "select id from scopes where key = %s"
 _SIZES = """
-select scope, said.facts - said.answers
-    + (select count(*) from facts where facts.scope = one.scope and seq is null), said.answers
+select scope, said.facts - said.answers + kept.facts - kept.concluded,
+    said.answers + kept.concluded
 from unnest(%s::bigint[]) as one(scope)
+cross join lateral (
+    select count(*) as facts, count(*) filter (where kind = 'fact') as concluded
+    from facts where facts.scope = one.scope and seq is null
+) as kept
 cross join lateral (
     select coalesce(sum(said), 0) as facts, coalesce(sum(answers), 0) as answers
     from sessions where sessions.scope = one.scope
@@ -209,6 +214,12 @@ select facts.id from curations
 join facts on facts.scope = curations.scope and facts.name = curations.fact and facts.seq is null
 where curations.scope = any(%s) and {IS_OUT}
 """  # noqa: S608  a constant of our own
+_SOURCES_OF = """
+select facts.id, source from facts join sources on sources.fact = facts.id
+join derived_sources on derived_sources.scope = facts.scope
+    and derived = encode(sources.event_id, 'hex')
+where facts.id = any(%(rows)s) and facts.scope = any(%(scopes)s)
+"""
 _SAID_BETWEEN = "select 1 from sources where fact = %s and at > %s and at <= %s limit 1"
 
 
@@ -355,6 +366,12 @@ class PostgresFacts:
         """Return the newest passages of a session until a time, in order."""
         named = {"session": encode_text(session), "root": encode_text(root)}
         return self._facts(_SAID_IN, scope, known_by=known_by, most=MAX_PASSAGES, **named)
+
+    def sources_of(self, rows: Sequence[int], scope: RecallScope) -> dict[int, set[str]]:
+        """Return the events from which conclusions came, by the conclusions' rows."""
+        given = {"rows": list(rows), "scopes": self.scopes(scope)}
+        found = self._db.execute(_SOURCES_OF, given)
+        return events_by_row((row, decode_text(event)) for row, event in found)
 
     # -- what changed -------------------------------------------------------------------------
 

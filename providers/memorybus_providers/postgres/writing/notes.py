@@ -19,7 +19,7 @@ from memorybus_providers.postgres.writing.places import PlaceRows, Places
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
 from memorybus_providers.remembering.instructions import INSTRUCTION
-from memorybus_providers.remembering.notes import NOTE, EndedEntry, Note
+from memorybus_providers.remembering.notes import SAID_BY_EVENTS, EndedEntry, Note
 from memorybus_providers.remembering.store_entries import StoreEntries
 
 _TRIES = 3
@@ -44,7 +44,7 @@ select session, event_id, at, category, tags from sources where fact = %s
 order by case category when '{INSTRUCTION}' then -at else at end, event_id limit 1
 """  # noqa: S608  a constant of our own
 _ATTRIBUTED = """
-select scope, facts.tags, content from facts where id = %s
+select scope, kind, facts.tags, content from facts where id = %s
 """
 _ATTRIBUTE = """
 update facts set session = %s, event_id = %s, at = %s, category = %s, tags = %s where id = %s
@@ -54,7 +54,9 @@ select distinct fact from sources
 where session in (select id from sessions where scope = %s and root = %s) and event_id = any(%s)
 order by fact
 """
-_CALLED = "select id from facts where scope = %s and name = %s and kind = %s order by id for update"
+_CALLED = """
+select id from facts where scope = %s and name = %s and kind = any(%s) order by id for update
+"""
 _UNSAY_ONE = "delete from sources where fact = any(%s) and at <= %s"
 _HOLD = "select id from facts where id = any(%s) order by id for update"
 _UNSAY = """
@@ -104,10 +106,12 @@ class Notes(StoreEntries):
             return None
         name = facts.name_of_kept(ctx.scope, note.kind, content)
         place = self._places.get(self._db, ctx)
-        if note.kind == NOTE and curations.is_forgotten(self._db, place.scope, name, ctx.at):
+        if note.kind in SAID_BY_EVENTS and curations.is_forgotten(
+            self._db, place.scope, name, ctx.at
+        ):
             return name
         fact = self._find_or_insert(name, note, place, ctx)
-        if note.kind == NOTE:
+        if note.kind in SAID_BY_EVENTS:
             filed = (encode_text(note.category), encode_text(note.tags))
             event = bytes.fromhex(ctx.event_id)
             self._db.execute(_SOURCE, (place.session, event, fact, place.scope, ctx.at, *filed))
@@ -131,7 +135,7 @@ class Notes(StoreEntries):
 
     def forget_name(self, name: str, ctx: HookContext) -> None:
         """Delete the note of a name, unless it was said again later than ``ctx.at``."""
-        given = (self._places.get(self._db, ctx).scope, encode_text(name), NOTE)
+        given = (self._places.get(self._db, ctx).scope, encode_text(name), sorted(SAID_BY_EVENTS))
         named = [row[0] for row in self._db.execute(_CALLED, given).fetchall()]
         self._db.execute(_UNSAY_ONE, (named, ctx.at))
         self._remove_unsaid(named)
@@ -185,11 +189,11 @@ class Notes(StoreEntries):
         known = self._db.execute(_ATTRIBUTED, (fact,)).fetchone()
         if first is None or known is None:
             return
-        scope, tags, content = known
+        scope, kind, tags, content = known
         self._db.execute(_ATTRIBUTE, (*first, fact))
         if first[-1] != tags:
-            index.unpost(self._db, [(fact, scope, NOTE, tags, content)])
-            index.post(self._db, fact, scope, NOTE, first[-1], content)
+            index.unpost(self._db, [(fact, scope, kind, tags, content)])
+            index.post(self._db, fact, scope, kind, first[-1], content)
 
     def _find_meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
         if not old:
