@@ -24,7 +24,7 @@ from functools import partial
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import msgspec
 from memorybus.processes import commands
@@ -132,6 +132,19 @@ def _take_over(
     for number, file in enumerate(standard):
         os.dup2(file, number)
         os.close(file)
+    sys.stdout, sys.stderr = (_reopened(stream) for stream in (sys.stdout, sys.stderr))
+
+
+def _reopened(stream: TextIO) -> TextIO:
+    """Return a stream for the same descriptor: Python asks a file for its place, not a pipe."""
+    return open(
+        stream.fileno(),
+        "w",
+        encoding=stream.encoding,
+        errors=stream.errors,
+        buffering=1 if stream.line_buffering else -1,
+        closefd=False,
+    )
 
 
 class _Replaced(BaseException):
