@@ -9,6 +9,7 @@ takes as long as a short program does.
 import atexit
 import ctypes
 import gc
+import io
 import json
 import os
 import runpy
@@ -137,13 +138,11 @@ def _take_over(
 
 def _reopened(stream: TextIO) -> TextIO:
     """Return a stream for the same descriptor: Python asks a file for its place, not a pipe."""
-    return open(
-        stream.fileno(),
-        "w",
+    return io.TextIOWrapper(
+        open(stream.fileno(), "wb", buffering=0, closefd=False),
         encoding=stream.encoding,
         errors=stream.errors,
-        buffering=1 if stream.line_buffering else -1,
-        closefd=False,
+        write_through=True,  # as PYTHONUNBUFFERED has it, which all programs of tests have
     )
 
 

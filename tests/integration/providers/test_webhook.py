@@ -15,6 +15,7 @@ from helpers.stories.scenario import PATIENT
 from memorybus.errors import ConfigError, Unavailable
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
 from memorybus_providers.base import HookContext, ProviderConfig
+from memorybus_providers.remote import public as public_addresses
 from memorybus_providers.remote.public import is_public
 from memorybus_providers.webhook import WebhookProvider, signature, signing_key
 
@@ -114,7 +115,7 @@ def test_a_private_address_is_refused_before_anything_is_sent(tmp_path):
 
 def test_a_name_that_moves_to_a_private_address_is_refused(tmp_path, monkeypatch):
     """The address of the connection itself counts, not only that of an earlier look-up."""
-    monkeypatch.setattr("memorybus_providers.remote.public._addresses", lambda *_: [])
+    monkeypatch.setattr(public_addresses, "_addresses", lambda *_: [])
     with webhook_receiver() as receiver:
         provider = opened(tmp_path, receiver, allow_private=False)
         with pytest.raises(Unavailable, match="nothing was sent"):
