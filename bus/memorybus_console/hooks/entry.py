@@ -206,7 +206,9 @@ class _Hook:
             try:
                 self._post_lines(progress, "\n".join(text[:middle]), given)
                 taken = middle
-            except GatewayRefusal:
+            except GatewayRefusal as refusal:
+                if not refusal.is_lasting:
+                    raise
                 refused = middle
         begin = lines.end_of(taken)
         progress.left_out.append(begin)

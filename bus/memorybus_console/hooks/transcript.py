@@ -110,7 +110,7 @@ class ReadingProgress:
     def check(self, file: int) -> None:
         """Begin again if the transcript is not the one that was read: truncated, or rewritten."""
         if self._mark != _mark_at(file, self.offset):
-            self.sent, self.left_out = None, []
+            self.sent, self.left_out, self.chain = None, [], []
             self.since = max(self.since, self._file.stat().st_mtime_ns // 1_000_000 - _AGAIN_MS)
             self._move(file, 0)
 

@@ -1,5 +1,6 @@
 """Hooks of Claude Code and Codex as processes, on a real gateway and Redis."""
 
+import itertools
 import json
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from helpers.processes.commands import run_command
 from helpers.processes.stalls import MARGIN
 from helpers.redis.clusters import free_ports
 from helpers.redis.log import logged
+from helpers.services.fake_http import FakeHandler, FakeServer, serving
 from helpers.stories.hooked import KILLED, HookedHost, context
 from helpers.stories.scenario import environ, patient, wait_applied, worker
 from helpers.stories.transcripts import Script, as_lines, claude_line, codex_lines
@@ -329,6 +331,48 @@ def test_what_a_rewind_left_is_taken_back(spawn, settings, redis_client, api, ho
     told = session_of(said(settings))
     assert [rest[0] for rest in told if rest[-1] == "A fine name."] == ["My parrot is called Kiko."]
     assert host.log == ""
+
+
+def test_a_transcript_that_is_written_anew_takes_nothing_back(settings, api, host):
+    """What was read before is read again from its begin: that is no rewind."""
+    host.step("SessionStart")
+    script = Script().turn("One.", "1").turn("Two.", "2").turn("Three.", "3")
+    host.transcript("s-1").write_text(script.text)
+    host.step("Stop", last_assistant_message="3")
+    host.transcript("s-1").write_text(as_lines({"type": "summary"}) + script.text)
+    host.step("SessionEnd", reason="exit")
+    flushed(api)
+    assert rewound(settings) == []
+    turns = [["One.", "1"], ["Two.", "2"], ["Three.", "3"]]
+    assert session_of(said(settings)) == [["started"], *turns, ["ended", "exit"]]
+
+
+class BusyGateway(FakeHandler):
+    """A fake gateway: it refuses a line for good, and one request because there are too many."""
+
+    requests = itertools.count(1)
+
+    def serve(self, _: str) -> None:
+        """Refuse the fourth request, and each with the line."""
+        lines = json.loads(self.body()).get("lines", "")
+        status = 429 if next(self.requests) == 4 else 413 if "poison" in lines else 200
+        answer = {"lines": lines.count("\n"), "chain": []}
+        self.tell(status, answer if status == 200 else {"detail": "no"})
+
+
+def test_a_passing_refusal_costs_no_line(tmp_path):
+    """While the line is looked for that is refused for good, the gateway may be busy."""
+    before = Script().turn("One.", "1").turn("Two.", "2").text
+    with serving(FakeServer(BusyGateway)) as server:
+        host = HookedHost(tmp_path, server.url.removeprefix("http://"))
+        poison = as_lines({"type": "user", "message": {"content": "poison"}})
+        host.transcript("s-1").write_text(before + poison + Script(9).turn("Three.", "3").text)
+        host.step("SessionEnd", reason="exit")
+        assert "429" in host.log
+        assert "left out" not in host.log
+        host.step("SessionEnd", reason="exit")
+    assert f"the line at byte {len(before)} of" in host.log
+    assert host.log.count("is left out") == 1
 
 
 def test_codex_is_read_by_its_notification_and_by_its_hooks(settings, redis_client, tmp_path):
